@@ -85,10 +85,13 @@ pub enum BuildError {
         /// The model's id, as prices name it.
         model: String,
     },
-    /// The lifetime of records is no length of time.
-    #[error("record_lifetime_s: expected a number of seconds that is not negative")]
+    /// The lifetime of records is no length of time, or so long that its end cannot be written.
+    #[error("record_lifetime_s: expected a number of seconds, of a hundred years at most")]
     RecordLifetime,
 }
+
+/// The longest lifetime of a record.
+const LONGEST_LIFETIME: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
 /// How an agent is made; see [`Agent::builder`].
 #[must_use = "an agent is made by `build`"]
@@ -269,7 +272,12 @@ impl AgentBuilder {
             return Err(BuildError::NoPrice { model: model.to_owned() });
         }
         let lifetime = self.config.record_lifetime_s.map(Duration::try_from_secs_f64);
-        let record_lifetime = lifetime.transpose().map_err(|_| BuildError::RecordLifetime)?;
+        let record_lifetime = match lifetime.transpose() {
+            Ok(lifetime) if lifetime.is_none_or(|lifetime| lifetime <= LONGEST_LIFETIME) => {
+                lifetime
+            }
+            Ok(_) | Err(_) => return Err(BuildError::RecordLifetime),
+        };
         let mut toolbox = Toolbox::new();
         if self.config.ask_user {
             toolbox.add(Arc::new(ParkingTool::ask_user()))?;

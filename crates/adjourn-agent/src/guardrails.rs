@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentGuardrails {
-    /// How many answers of the model a run may have (`iteration_limit`).
+    /// How many answers of the model a run may have that can be used (`iteration_limit`).
     pub max_iterations: u64,
     /// How many seconds a run may work, in model calls and tools (`time_limit`).
     pub max_execution_time_s: f64,

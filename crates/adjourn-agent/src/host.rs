@@ -64,6 +64,7 @@ pub(crate) fn run(
                     session: Arc::new(session),
                     entries: Arc::new(entries),
                     running: Vec::new(),
+                    worked_ms: 0,
                     given_up: None,
                 };
                 host.drive().await;
@@ -109,6 +110,8 @@ struct MemoryHost {
     session: Arc<Session>,
     entries: Arc<Entries>,
     running: Vec<RunningCall>,
+    /// How long the run has worked, also when it is over.
+    worked_ms: u64,
     /// How the agent gave up, if it did; it is told when the run is over.
     given_up: Option<AgentEvent>,
 }
@@ -193,7 +196,7 @@ impl MemoryHost {
             session_id: session.id.to_string(),
             run_id: run_id.map(|id| id.to_string()).unwrap_or_default(),
             iteration_count: counts.iterations,
-            elapsed_seconds: seconds(run.map_or(0, |run| run.progress.active_ms)),
+            elapsed_seconds: seconds(self.worked_ms),
             cumulative_cost_usd: dollars(session.totals.cost_micro_usd),
             unpriced_calls: counts.unpriced_calls,
             cumulative_prompt_tokens: session.totals.prompt_tokens,

@@ -71,6 +71,13 @@ pub trait ToolSource: Send + Sync + 'static {
         environment: Arc<Environment>,
     ) -> BoxFuture<'static, Result<Arc<Toolbox>, ToolError>>;
 
+    /// Returns whether a tool of this name may be one of its. A source that can tell by the name is not
+    /// asked for tools when a call is of another one.
+    fn may_have(&self, tool: &str) -> bool {
+        let _ = tool;
+        true
+    }
+
     /// Returns whether it has something outside of this process that is worth keeping while the
     /// session is parked.
     fn is_open(&self) -> bool {

@@ -10,7 +10,7 @@ use adjourn_core::command::{CallResult, RunEnd};
 use adjourn_core::driver::DriverSpec;
 use adjourn_core::id::SessionId;
 use futures_core::Stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::content::{Block, CallContent};
@@ -178,7 +178,19 @@ pub struct Returned {
     pub usage: Usage,
 }
 
+/// Where the value of a result says that its call was not run because no person could be asked
+/// about it.
+pub const UNASKED: &str = "adjournUnasked";
+
 impl Returned {
+    /// Makes the return of a call that no person could be asked about. An agent that wants it all the
+    /// same parks with the question.
+    pub fn unasked() -> Self {
+        let why = "not run: no person can be asked for permission";
+        let structured = Some(json!({ UNASKED: true }));
+        Self { structured, ..Self::failed(CallResult::Declined, why) }
+    }
+
     /// Makes the return of a call that did not do its work, which a text says why.
     pub fn failed(result: CallResult, why: impl Into<String>) -> Self {
         let (content, usage) = (vec![Block::text(why)], Usage::default());

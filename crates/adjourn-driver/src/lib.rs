@@ -40,7 +40,7 @@ pub use content::{Block, CallContent, Fate, Message, Role, Segment, Shown};
 pub use control::{Control, Reply};
 pub use driver::{
     BoxFuture, BoxStream, Call, CallPart, Driver, Drivers, Environment, McpValues, Returned, Step,
-    Unusable,
+    UNASKED, Unusable,
 };
 pub use opening::{Continuation, Opening};
 pub use part::{Failure, Finish, Park, Part, Reported, RequestedCall, Words};

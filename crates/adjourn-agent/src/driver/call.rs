@@ -14,7 +14,8 @@ use serde_json::json;
 use super::AgentDriver;
 use super::answer::stalled;
 use super::place::Place;
-use crate::tool::{Tool, ToolCall, ToolError, ToolOutput, Toolbox};
+use crate::failure::FailureKind;
+use crate::tool::{Tool, ToolCall, ToolError, ToolOutput};
 
 /// Where the failure of a call stands in the value of its result.
 pub(super) const FAILURE: &str = "adjournFailure";
@@ -120,15 +121,16 @@ fn silence(since: Duration, now: Duration) -> Duration {
 /// is checked against the tools of that day.
 async fn find(driver: &AgentDriver, call: &Call) -> Result<Arc<dyn Tool>, ToolError> {
     let (name, arguments) = (&call.content.tool, call.content.arguments());
-    let has = |toolbox: &Toolbox| toolbox.get(name).is_some();
     let found = match &driver.inner.toolbox {
-        own if has(own) => Ok(Some(Arc::clone(own))),
-        _ => driver.sources.find(&call.session, &call.environment, has).await,
+        own if own.get(name).is_some() => Ok(Some(Arc::clone(own))),
+        _ => driver.sources.find(&call.session, &call.environment, name).await,
     };
-    let found = found.map_err(|ToolError { failure, .. }| {
+    let found = found.map_err(|(source, ToolError { failure, .. })| {
         // It may be one of those that cannot be had at the moment.
         let why = format!("there is no tool {name:?}: {}", failure.explanation);
-        ToolError::of(failure.kind, why)
+        // A person who was asked about the source has left it as it is.
+        let is_asked = Place::read(&call.session).asked_sources.contains(&source);
+        ToolError::of(if is_asked { FailureKind::ToolError } else { failure.kind }, why)
     })?;
     let tool = found.as_ref().and_then(|toolbox| Some((toolbox, toolbox.get(name)?)));
     let Some((toolbox, tool)) = tool else {

@@ -30,10 +30,14 @@ pub(crate) struct AskedPermission {
     granted: Vec<usize>,
 }
 
-/// The calls of a message that a person was asked about, and allowed so far.
-pub(super) struct Permitted {
+/// The calls of a message that are asked for again: a person has allowed some of them, or could not
+/// be asked about any.
+pub(super) struct Again {
     pub(super) calls: Vec<CallContent>,
+    /// Which were allowed, by their places.
     pub(super) granted: Vec<usize>,
+    /// Whether the session parks with what is still to be asked, whatever clients there are.
+    pub(super) parks: bool,
 }
 
 /// What a reply to the question means.
@@ -48,7 +52,7 @@ enum Meant {
 impl Stepping {
     /// Reads the reply to a question for permission. Returns the calls of the message that was asked
     /// about if the reply allows the one in question; without it, the model goes on with the reply.
-    pub(super) fn permitted(&mut self) -> Result<Option<Permitted>, TranscriptError> {
+    pub(super) fn permitted(&mut self) -> Result<Option<Again>, TranscriptError> {
         let Some(asked) = self.place.permission.take() else { return Ok(None) };
         // Where the session stopped before the person was asked, what it was woken with is no reply.
         if !self.answers_a_question() {
@@ -72,7 +76,7 @@ impl Stepping {
             }
         }
         granted.push(place);
-        Ok(Some(Permitted { calls: calls.clone(), granted }))
+        Ok(Some(Again { calls: calls.clone(), granted, parks: false }))
     }
 
     /// Returns whether the turn began with the answer to a question.
@@ -88,13 +92,18 @@ impl Stepping {
     /// Parks the agent with the first of its calls that a person has to allow, where none can be
     /// asked at once; nothing of the message runs before the answer. `granted` are the places of
     /// those that were allowed.
-    pub(super) fn ask_for_permission(&mut self, calls: &mut [RequestedCall], granted: &[usize]) {
+    pub(super) fn ask_for_permission(
+        &mut self,
+        calls: &mut [RequestedCall],
+        granted: &[usize],
+        parks: bool,
+    ) {
         for (place, call) in calls.iter_mut().enumerate() {
             call.permission &=
                 !granted.contains(&place) && !self.place.allowed.contains(&call.content.tool);
         }
-        let parks = calls.iter().any(|call| call.parks.is_some());
-        if parks || self.step.client.is_attended() {
+        let is_parked = calls.iter().any(|call| call.parks.is_some());
+        if is_parked || (!parks && self.step.client.is_attended()) {
             return;
         }
         let always = &self.step.session.allowed;

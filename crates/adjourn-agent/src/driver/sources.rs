@@ -1,9 +1,10 @@
 //! Tools that have to be looked for: those of servers, which each driver has for itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_driver::{BoxFuture, Environment};
@@ -20,6 +21,56 @@ pub(super) struct Sources {
     all: Arc<[Arc<dyn ToolSource>]>,
     /// What the agent was told of failures in this turn: it is not told twice.
     told: Arc<Mutex<BTreeSet<String>>>,
+    /// Which source had a tool when the model was told of it last, by the tool's name.
+    owners: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// What sources are asked for beside one another, and what they have answered so far.
+struct Looking {
+    asked: Vec<BoxFuture<'static, Found>>,
+    found: Vec<Option<Found>>,
+}
+
+impl Looking {
+    fn at(
+        sources: &[Arc<dyn ToolSource>],
+        session: &Arc<Session>,
+        environment: &Arc<Environment>,
+    ) -> Self {
+        let tools = |source: &Arc<dyn ToolSource>| {
+            source.tools(Arc::clone(session), Arc::clone(environment))
+        };
+        let asked: Vec<_> = sources.iter().map(tools).collect();
+        let found = asked.iter().map(|_| None).collect();
+        Self { asked, found }
+    }
+
+    /// Waits for every source.
+    fn poll_all(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        for (asked, found) in self.asked.iter_mut().zip(&mut self.found) {
+            if found.is_none()
+                && let Poll::Ready(ready) = asked.as_mut().poll(context)
+            {
+                *found = Some(ready);
+            }
+        }
+        if self.found.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Waits for the first source that has a tool, and for all before it; for none behind it.
+    fn poll_first(&mut self, context: &mut Context<'_>, tool: &str) -> Poll<Option<Arc<Toolbox>>> {
+        let _ = self.poll_all(context);
+        for found in &self.found {
+            match found {
+                Some(Ok(toolbox)) if toolbox.get(tool).is_some() => {
+                    return Poll::Ready(Some(Arc::clone(toolbox)));
+                }
+                Some(_) => {}
+                None => return Poll::Pending,
+            }
+        }
+        Poll::Ready(None)
+    }
 }
 
 impl Sources {
@@ -27,51 +78,67 @@ impl Sources {
     pub(super) fn new(sources: &[Arc<dyn ToolSource>]) -> Self {
         let own =
             |source: &Arc<dyn ToolSource>| source.instance().unwrap_or_else(|| Arc::clone(source));
-        Self { all: sources.iter().map(own).collect(), told: Arc::default() }
+        let all = sources.iter().map(own).collect();
+        Self { all, told: Arc::default(), owners: Arc::default() }
     }
 
-    /// Looks for tools everywhere at once. What was found comes in the order of the sources.
+    /// Looks for tools everywhere at once, until it is too `late`, which is `within` some time. What was
+    /// found comes in the order of the sources.
     pub(super) async fn look(
         &self,
         session: &Arc<Session>,
         environment: &Arc<Environment>,
+        late: BoxFuture<'static, ()>,
+        within: Duration,
     ) -> Vec<Found> {
-        let tools = |source: &Arc<dyn ToolSource>| {
-            source.tools(Arc::clone(session), Arc::clone(environment))
-        };
-        all(self.all.iter().map(tools).collect()).await
+        let mut looking = Looking::at(&self.all, session, environment);
+        tokio::select! {
+            biased;
+            () = poll_fn(|context| looking.poll_all(context)) => {}
+            () = late => {}
+        }
+        let why = || ToolError::new(format!("its tools did not come in {} s", within.as_secs()));
+        let found: Vec<Found> =
+            looking.found.into_iter().map(|found| found.unwrap_or_else(|| Err(why()))).collect();
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.clear();
+        for (place, toolbox) in found.iter().enumerate() {
+            for spec in toolbox.iter().flat_map(|toolbox| toolbox.specs()) {
+                owners.entry(spec.name.clone()).or_insert(place);
+            }
+        }
+        drop(owners);
+        found
     }
 
-    /// Looks everywhere at once for a toolbox that is `wanted`, and no longer than until one is found.
-    /// Without one, it returns the first failure in the order of the sources, if there was any.
+    /// Looks for the toolbox with a tool, in the source that had it when the model was told of it, or
+    /// else in all that may have it: then the first of them counts, and those behind it are not waited
+    /// for. Without one, it returns the failure of the first source that failed, and its place.
     pub(super) async fn find(
         &self,
         session: &Arc<Session>,
         environment: &Arc<Environment>,
-        wanted: impl Fn(&Toolbox) -> bool,
-    ) -> Result<Option<Arc<Toolbox>>, ToolError> {
-        let tools = |source: &Arc<dyn ToolSource>| {
-            Some(source.tools(Arc::clone(session), Arc::clone(environment)))
-        };
-        let mut looking: Vec<_> = self.all.iter().map(tools).collect();
-        let mut failures: Vec<Option<ToolError>> = looking.iter().map(|_| None).collect();
-        let found = poll_fn(|context| {
-            for (looked, failed) in looking.iter_mut().zip(&mut failures) {
-                let Some(source) = looked else { continue };
-                let Poll::Ready(found) = source.as_mut().poll(context) else { continue };
-                *looked = None;
-                match found {
-                    Ok(toolbox) if wanted(&toolbox) => return Poll::Ready(Some(toolbox)),
-                    Ok(_) => {}
-                    Err(error) => *failed = Some(error),
-                }
+        tool: &str,
+    ) -> Result<Option<Arc<Toolbox>>, (usize, ToolError)> {
+        let owner = self.owners.lock().unwrap_or_else(PoisonError::into_inner).get(tool).copied();
+        let asked: Vec<(usize, Arc<dyn ToolSource>)> = match owner {
+            Some(place) => {
+                self.all.get(place).map(|own| (place, Arc::clone(own))).into_iter().collect()
             }
-            if looking.iter().all(Option::is_none) { Poll::Ready(None) } else { Poll::Pending }
-        });
-        match (found.await, failures.into_iter().flatten().next()) {
-            (None, Some(failure)) => Err(failure),
-            (found, _) => Ok(found),
+            None => {
+                let all = self.all.iter().cloned().enumerate();
+                all.filter(|(_, source)| source.may_have(tool)).collect()
+            }
+        };
+        let sources: Vec<_> = asked.iter().map(|(_, source)| Arc::clone(source)).collect();
+        let mut looking = Looking::at(&sources, session, environment);
+        let found = poll_fn(|context| looking.poll_first(context, tool)).await;
+        if found.is_some() {
+            return Ok(found);
         }
+        let mut failures = asked.iter().zip(looking.found);
+        let failure = failures.find_map(|((place, _), found)| Some((*place, found?.err()?)));
+        failure.map_or(Ok(None), Err)
     }
 
     /// Takes note of a failure, and returns whether the agent was not told of it in this turn.

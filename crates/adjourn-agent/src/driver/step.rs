@@ -1,6 +1,7 @@
 //! One step: limits are looked at, the model is asked, and its answer is judged.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,21 +13,21 @@ use adjourn_core::session::Outcome;
 use adjourn_core::{MARK, json, limits};
 use adjourn_driver::{
     Block, CallContent, Emitter, Finish, ModelMessage, ModelRole, Opening, Park, Part,
-    RequestedCall, Role, Shown, Step, TranscriptError, check_calls, signature,
+    RequestedCall, Role, Shown, Step, TranscriptError, UNASKED, check_calls, signature,
 };
 use serde_json::{Value, json};
 
 use super::AgentDriver;
 use super::answer::{Answer, hear};
 use super::call::FAILURE;
-use super::permission::Permitted;
+use super::permission::Again;
 use super::place::Place;
 use super::recover::Flow;
 use crate::events::{AgentEvent, LlmCallCompleted};
 use crate::failure::{Action, Failure, FailureKind};
 use crate::model::{FinishReason, ModelCall, ModelError, ModelRequest};
 use crate::record::dollars;
-use crate::tool::{CallDescription, Effect, ToolSpec, Toolbox, builtin};
+use crate::tool::{CallDescription, Effect, Tool, ToolSpec, Toolbox, builtin};
 
 /// How long an agent waits for a quota at most: what is said to refill later never does.
 const LONGEST_PARK: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
@@ -47,6 +48,14 @@ pub(super) struct Stepping {
     raised: Vec<FailureKind>,
     /// Whether the model has given an answer that can be used.
     pub(super) spoken: bool,
+}
+
+/// What the calls that have come back since the last step leave to do.
+struct Fresh {
+    /// The first failure of each kind.
+    failures: Vec<Failure>,
+    /// Calls that were not run because no person could be asked about one of their message.
+    unasked: Vec<CallContent>,
 }
 
 impl Stepping {
@@ -76,12 +85,17 @@ impl Stepping {
         }
         // The answer came to calls that the model has asked for already: it is not asked again.
         if let Some(permitted) = self.permitted()? {
-            let Some(toolboxes) = self.toolboxes().await else { return Ok(()) };
-            self.go_on_with(permitted, &toolboxes).await;
-            return Ok(());
+            return self.go_on_with(permitted).await;
         }
+        let Fresh { failures, unasked } = self.fresh_results()?;
         let mut met = VecDeque::from(std::mem::take(&mut self.place.unmet));
-        met.extend(self.tool_failures()?);
+        met.extend(failures);
+        if !unasked.is_empty() {
+            self.place.unmet = met.into();
+            return self
+                .go_on_with(Again { calls: unasked, granted: Vec::new(), parks: true })
+                .await;
+        }
         self.raised = met.iter().map(|failure| failure.kind).collect();
         while let Some(failure) = met.pop_front() {
             // If a person is asked about this one, the others come behind the answer.
@@ -138,9 +152,10 @@ impl Stepping {
         Some(toolboxes)
     }
 
-    /// Has the calls run that a person has allowed, or asks about the next one of them.
-    async fn go_on_with(&mut self, permitted: Permitted, toolboxes: &[Arc<Toolbox>]) {
-        let Permitted { calls, granted } = permitted;
+    /// Has calls run that a person has allowed, or asks about the next one of them.
+    async fn go_on_with(&mut self, again: Again) -> Result<(), TranscriptError> {
+        let Some(toolboxes) = self.toolboxes().await else { return Ok(()) };
+        let Again { calls, granted, parks } = again;
         // They have been answered as not run, and are other calls by their ids.
         let again = |call: CallContent| ModelCall {
             id: String::new(),
@@ -148,22 +163,28 @@ impl Stepping {
             tool: call.tool,
             signed: call.signed.map(|signed| *signed),
         };
-        let mut calls = self.requested(calls.into_iter().map(again).collect(), toolboxes);
-        self.ask_for_permission(&mut calls, &granted);
+        let mut calls = self.requested(calls.into_iter().map(again).collect(), &toolboxes);
+        self.ask_for_permission(&mut calls, &granted, parks);
         self.out.emit(Part::Calls(calls)).await;
         self.finish(None).await;
+        Ok(())
     }
 
-    /// Returns the failures of the calls that have come back since the last step, one of each kind.
-    fn tool_failures(&mut self) -> Result<Vec<Failure>, TranscriptError> {
+    /// Returns what the calls that have come back since the last step leave to do.
+    fn fresh_results(&mut self) -> Result<Fresh, TranscriptError> {
         let length = self.step.transcript.len();
         let fresh = usize::try_from(length.saturating_sub(self.place.seen)).unwrap_or(usize::MAX);
         let entries = self.step.transcript.before(length, fresh)?;
         self.place.seen = length;
         let mut failures: Vec<Failure> = Vec::new();
+        let mut unasked = BTreeSet::new();
         for result in entries.iter().filter(|entry| entry.role == Role::Tool) {
-            let failure = result.structured.as_ref().and_then(|value| value.get(FAILURE));
-            let failure = failure.and_then(|value| serde_json::from_value(value.clone()).ok());
+            let marked = |name| result.structured.as_ref().and_then(|value| value.get(name));
+            if result.is_error && marked(UNASKED).is_some() {
+                unasked.extend(&result.answers);
+            }
+            let failure =
+                marked(FAILURE).and_then(|value| serde_json::from_value(value.clone()).ok());
             match failure {
                 Some(failure) if result.is_error => {
                     let failure: Failure = Failure::bounded(failure);
@@ -177,7 +198,9 @@ impl Stepping {
                 _ => {}
             }
         }
-        Ok(failures)
+        let calls = entries.iter().flat_map(|entry| &entry.calls);
+        let unasked = calls.filter(|call| unasked.contains(&call.id)).cloned().collect();
+        Ok(Fresh { failures, unasked })
     }
 
     /// Returns every limit that the run has reached: one that is let pass hides no other.
@@ -307,14 +330,13 @@ impl Stepping {
                     return self.finish(None).await;
                 }
                 let now = self.driver.clock.now();
-                let why = match error.quota_refills_at(now) {
-                    Some(at) => format!(
-                        "{}; it can be asked again at {at}, and the guardrail park_on_quota parks a \
-                         run until then",
-                        error.message
-                    ),
-                    None => error.message.clone(),
-                };
+                let mut why = error.message.clone();
+                if let Some(at) = error.quota_refills_at(now) {
+                    why = format!("{why}; it can be asked again at {at}");
+                    if !self.driver.inner.limits.park_on_quota {
+                        why += ", and the guardrail park_on_quota parks a run until then";
+                    }
+                }
                 (Some(Failure::new(error.kind, why)), error.wait(now))
             }
             Ok(reason) => (unusable(reason, &answer), None),
@@ -325,13 +347,15 @@ impl Stepping {
             return self.break_off(pending).await;
         }
         self.spoken = true;
+        let mut calls = self.requested(answer.calls, toolboxes);
+        let refused = too_much(&calls).or_else(|| self.misparked(&calls));
+        self.raised.extend(refused.as_ref().map(|refused| refused.kind));
         self.place.answered(&self.raised);
-        if answer.calls.is_empty() {
+        if calls.is_empty() {
             let end = RunEnd { outcome: Outcome::Completed, error: None, ends_session: false };
             return self.finish(Some(end)).await;
         }
-        let mut calls = self.requested(answer.calls, toolboxes);
-        if let Some(failure) = too_much(&calls).or_else(|| self.looping(&calls)) {
+        if let Some(failure) = refused.or_else(|| self.looping(&calls)) {
             // The calls are not asked for: none dangles, and none runs.
             let pending = self.meet(failure, None).await;
             if self.carry_out(pending).await == Flow::GoOn {
@@ -339,20 +363,56 @@ impl Stepping {
             }
             return;
         }
-        self.ask_for_permission(&mut calls, &[]);
+        self.ask_for_permission(&mut calls, &[], false);
         self.out.emit(Part::Calls(calls)).await;
         self.finish(None).await;
     }
 
-    /// Returns the park for a quota that says when it refills, if the agent may park for that.
+    /// Returns the park for a quota that says when it refills, if the agent may park for that. One
+    /// that refills before the call would be tried again is no reason to park.
     fn quota(&self, error: &ModelError) -> Option<Park> {
-        if !self.driver.inner.limits.park_on_quota {
+        let inner = &self.driver.inner;
+        if !inner.limits.park_on_quota {
             return None;
         }
         let now = self.driver.clock.now();
-        let at = error.quota_refills_at(now).filter(|at| at.since(now) <= LONGEST_PARK)?;
+        let at = error.quota_refills_at(now)?;
+        let attempts = self.place.attempts.get(&error.kind).copied().unwrap_or(0);
+        let (wait, backoff) = (at.since(now), inner.policy.backoff(error.kind, attempts));
+        if wait <= backoff || wait > LONGEST_PARK {
+            return None;
+        }
         let reason = limits::excerpt(&format!("quota: {}", error.message), limits::EXCERPT_BYTES);
         Some(Park::Await { reason, conditions: Some(Conditions::at(at)), summary: None })
+    }
+
+    /// Says that a question or a wait of the agent's own is malformed, and other calls stand beside
+    /// it: they must not run before it was put right.
+    fn misparked(&self, calls: &[RequestedCall]) -> Option<Failure> {
+        if calls.len() < 2 || calls.iter().any(|call| call.parks.is_some()) {
+            return None;
+        }
+        let toolbox = &self.driver.inner.toolbox;
+        calls.iter().find_map(|RequestedCall { content, .. }| {
+            let (tool, arguments) = (&content.tool, content.arguments());
+            let refused = self.park(tool, &arguments)?.err()?;
+            let invalid = toolbox.check(tool, &arguments).err();
+            let problem = invalid.map_or(refused, |invalid| invalid.to_string());
+            let why = format!("{tool}: {problem}; no call of the message was run");
+            Some(Failure::new(FailureKind::ToolError, why))
+        })
+    }
+
+    /// Returns what a call of one of the agent's own tools parks it for, or why it cannot; nothing if
+    /// it is another tool's.
+    fn park(&self, tool: &str, arguments: &Value) -> Option<Result<Park, String>> {
+        let config = &self.driver.inner.config;
+        let is_own = match tool {
+            builtin::ASK_USER => config.ask_user,
+            builtin::AWAIT_RESUMPTION => config.await_resumption,
+            _ => false,
+        };
+        builtin::park(tool, arguments).filter(|_| is_own)
     }
 
     /// Counts calls, and says whether one of them was asked for too often.
@@ -395,12 +455,12 @@ impl Stepping {
             let toolbox = toolboxes.iter().find(|toolbox| toolbox.get(&tool).is_some());
             let known = toolbox.and_then(|toolbox| toolbox.get(&tool));
             let spec = known.map(|tool| tool.spec());
-            let shown = known.map(|tool| tool.describe(&arguments)).unwrap_or_default();
+            let shown = known.map(|tool| described(&**tool, &arguments)).unwrap_or_default();
             let CallDescription { title, locations } = shown;
             let valid = toolbox.is_some_and(|toolbox| toolbox.check(&tool, &arguments).is_ok());
             let parked = requested.iter().any(|call| call.parks.is_some());
             let parks =
-                builtin::park(&tool, &arguments).filter(|_| valid && !parked).and_then(Result::ok);
+                self.park(&tool, &arguments).filter(|_| valid && !parked).and_then(Result::ok);
             // A tool that is not there may be by the time at which it is called.
             let idempotent = spec.is_some_and(|spec| spec.effect == Effect::Idempotent);
             // A person is not asked about a call that will not run.
@@ -432,7 +492,9 @@ impl AgentDriver {
     async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<(usize, Failure)>) {
         let mut toolboxes = vec![Arc::clone(&self.inner.toolbox)];
         let mut failures = Vec::new();
-        let found = self.sources.look(&step.session, &step.environment).await;
+        let within = self.inner.limits.tool_timeout;
+        let late = self.clock.sleep(within);
+        let found = self.sources.look(&step.session, &step.environment, late, within).await;
         for (source, found) in found.into_iter().enumerate() {
             match found {
                 Ok(toolbox) => toolboxes.push(toolbox),
@@ -449,6 +511,12 @@ fn specs(toolboxes: &[Arc<Toolbox>]) -> Arc<[ToolSpec]> {
     let mut names = BTreeSet::new();
     let all = toolboxes.iter().flat_map(|toolbox| toolbox.specs());
     all.filter(|spec| names.insert(spec.name.as_str())).cloned().collect()
+}
+
+/// Returns how a call is shown. One that its tool cannot describe is shown by its name.
+fn described(tool: &dyn Tool, arguments: &Value) -> CallDescription {
+    let described = catch_unwind(AssertUnwindSafe(|| tool.describe(arguments)));
+    described.unwrap_or_default()
 }
 
 /// Says why an answer that ended cannot be used.

@@ -69,17 +69,28 @@ impl MemoryHost {
             () = self.cancel_asked() => return self.heed_cancel(),
             answer = self.inner.client.permission(request) => answer,
         };
-        let why = match answer {
+        let refused = match answer {
             PermissionAnswer::Granted { always } => {
                 let always = if always { vec![tool] } else { Vec::new() };
                 return self.start(vec![id], always).await;
             }
-            PermissionAnswer::Refused(why) => why,
+            PermissionAnswer::Refused(why) => Returned::failed(CallResult::Declined, why),
             PermissionAnswer::Gone | PermissionAnswer::Chosen(_) => {
-                "not run: no person can be asked for permission".to_owned()
+                return self.take_back_unasked().await;
             }
         };
-        self.take_back(id, tool, Returned::failed(CallResult::Declined, why)).await
+        self.take_back(id, tool, refused).await
+    }
+
+    /// Takes back every call that has not started, where no person can be asked about one of them: the
+    /// agent suspends with that question, and nothing of its message runs before the answer.
+    async fn take_back_unasked(&mut self) -> Result<(), Rejected> {
+        let session = Arc::clone(&self.session);
+        for id in session.calls.at(CallState::Asked) {
+            let Some(open) = session.calls.get(&id) else { continue };
+            self.take_back(id, open.call.tool.clone(), Returned::unasked()).await?;
+        }
+        Ok(())
     }
 
     async fn start(&mut self, ids: Vec<CallId>, always: Vec<String>) -> Result<(), Rejected> {

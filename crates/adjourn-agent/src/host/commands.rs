@@ -88,6 +88,14 @@ impl MemoryHost {
         said: Vec<Message>,
     ) -> Result<(), Rejected> {
         self.session = Arc::new(decided(&self.session, &self.clock, by, command)?);
+        self.worked_ms = match (self.session.run(), command) {
+            (Some(run), _) => run.progress.active_ms,
+            // The session does not tell of a run that is over.
+            (None, Command::FinishStep(finish)) => {
+                self.worked_ms.saturating_add(finish.step.usage.active_ms)
+            }
+            (None, _) => self.worked_ms,
+        };
         self.entries.extend(said);
         Ok(())
     }

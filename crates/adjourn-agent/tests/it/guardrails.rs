@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use adjourn_agent::{
-    AddBudget, Agent, AgentGuardrails, BuildError, FailureKind, FunctionTool, ModelPart, Price,
-    Prices, ResumeError, ToolError,
+    AddBudget, Agent, AgentEvent, AgentGuardrails, BuildError, FailureKind, FunctionTool,
+    ModelPart, Price, Prices, ResumeError, ToolError,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -168,6 +168,23 @@ impl Drop for OnDrop {
     fn drop(&mut self) {
         self.0.push("dropped");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_snapshot_of_a_run_says_how_long_it_has_worked() {
+    let sleeps = |seconds| {
+        FunctionTool::new("sleep", "Sleeps.", move |_: Value| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok::<_, ToolError>("slept".to_owned())
+        })
+    };
+    let model = model(
+        json!([{ "calls": [{ "tool": "sleep" }] }, { "text": "It is all done now.", "ms": 42_000 }]),
+    );
+    let agent = agent(&model).tool(sleeps(200)).build().unwrap();
+    let seen = events(agent.run("Sleep.")).await;
+    let Some(AgentEvent::StateSnapshot(last)) = seen.last() else { panic!("{seen:?}") };
+    assert_eq!(last.elapsed_seconds, 242.0);
 }
 
 #[tokio::test(start_paused = true)]

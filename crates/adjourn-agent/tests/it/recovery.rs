@@ -213,7 +213,21 @@ async fn a_quota_that_refills_in_another_century_is_not_waited_for() {
     let guardrails = AgentGuardrails { park_on_quota: true, ..AgentGuardrails::default() };
     let agent = agent(&model(json!([{ "error": error }]))).guardrails(guardrails);
     let run = agent.build().unwrap().run("Hello?").result().await;
+    let RunOutcome::HandedOff(handoff) = run.outcome else { panic!("{:?}", run.outcome) };
+    assert!(!handoff.rationale.contains("park_on_quota"), "it is on: {}", handoff.rationale);
+}
+
+/// A quota that refills at once is tried again as another failure of the provider is.
+#[tokio::test(start_paused = true)]
+async fn a_quota_that_refills_sooner_than_a_retry_is_not_parked_for() {
+    let error = json!({ "kind": "transient_provider", "message": "busy", "status": 429,
+                        "retry_after_s": 0 });
+    let limited = || json!({ "error": error });
+    let model = model(json!([limited(), limited(), limited(), limited(), limited()]));
+    let guardrails = AgentGuardrails { park_on_quota: true, ..AgentGuardrails::default() };
+    let run = agent(&model).guardrails(guardrails).build().unwrap().run("Hello?").result().await;
     assert!(matches!(run.outcome, RunOutcome::HandedOff(_)), "{:?}", run.outcome);
+    assert_eq!(model.requests().len(), 4);
 }
 
 /// Where a run does not wait for a quota, it says when that refills, and what would have waited.

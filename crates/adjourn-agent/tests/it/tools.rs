@@ -1,10 +1,11 @@
 //! Tools: checked before they run.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use adjourn_agent::{
-    FailureKind, FunctionTool, ResumeError, RunOutcome, ToolError, ToolSource, Toolbox,
+    AgentConfig, AgentGuardrails, CallDescription, FailureKind, FunctionTool, ResumeError,
+    RunOutcome, ToolError, ToolSource, Toolbox,
 };
 use adjourn_core::command::CallResult;
 use adjourn_core::ledger::CallId;
@@ -116,8 +117,10 @@ async fn a_call_that_no_person_was_asked_about_does_not_run() {
 enum Source {
     Has(Arc<Toolbox>),
     Hangs,
-    /// It takes no credentials until it is mended.
-    Refuses(Arc<AtomicBool>),
+    /// It has them after some seconds.
+    Late(u64, Arc<Toolbox>),
+    /// It takes no credentials.
+    Refuses,
 }
 
 impl ToolSource for Source {
@@ -129,56 +132,130 @@ impl ToolSource for Source {
         match self {
             Self::Has(toolbox) => Box::pin(std::future::ready(Ok(Arc::clone(toolbox)))),
             Self::Hangs => Box::pin(std::future::pending()),
-            Self::Refuses(mended) => {
+            Self::Late(seconds, toolbox) => {
+                let (wait, toolbox) = (Duration::from_secs(*seconds), Arc::clone(toolbox));
+                Box::pin(async move {
+                    tokio::time::sleep(wait).await;
+                    Ok(toolbox)
+                })
+            }
+            Self::Refuses => {
                 let refused = ToolError::of(FailureKind::AuthRequired, "wiki: log in first");
-                let found =
-                    if mended.load(Ordering::Acquire) { Ok(Arc::default()) } else { Err(refused) };
-                Box::pin(std::future::ready(found))
+                Box::pin(std::future::ready(Err(refused)))
             }
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_source_that_hangs_holds_up_no_call_of_another_and_its_own_until_the_timeout_alone() {
-    let ran = Ran::default();
-    let record = {
-        let agent = agent(&model(crate::fixture::asks())).build().unwrap();
-        crate::fixture::suspended(agent.run("Read.")).await
-    };
+/// Tools of a source.
+fn toolbox(tools: impl IntoIterator<Item = FunctionTool>) -> Arc<Toolbox> {
     let mut toolbox = Toolbox::new();
-    toolbox.add(Arc::new(ran.tool("look"))).unwrap();
-    let built = agent(&model(json!([])));
-    let built = built.tool_source(Arc::new(Source::Hangs));
-    let mut agent = built.tool_source(Arc::new(Source::Has(Arc::new(toolbox)))).build().unwrap();
+    tools.into_iter().for_each(|tool| toolbox.add(Arc::new(tool)).unwrap());
+    Arc::new(toolbox)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_hangs_holds_up_no_run() {
+    let calls = json!([{ "tool": "look" }, { "tool": "gone" }]);
+    let model = model(json!([{ "calls": calls }, { "text": "Done." }]));
+    let ran = Ran::default();
+    let guardrails = AgentGuardrails { tool_timeout_s: 20.0, ..AgentGuardrails::default() };
+    let built = agent(&model).guardrails(guardrails).tool_source(Arc::new(Source::Hangs));
+    let agent = built.tool_source(Arc::new(Source::Has(toolbox([ran.tool("look")]))));
+    let agent = agent.build().unwrap();
+    let begun = tokio::time::Instant::now();
+    assert_eq!(text(&events(agent.run("Look.")).await), "Done.");
+    assert_eq!(ran.names(), ["look"]);
+    // It is waited for before each answer, and by the call of a tool that it may have.
+    assert_eq!(begun.elapsed().as_secs(), 60);
+    let told = format!("{:?}", model.requests()[0]);
+    assert!(told.contains("did not come in 20 s"), "the model is told: {told}");
+}
+
+/// The model is told of the first of two tools with one name, and a person allows that one.
+#[tokio::test(start_paused = true)]
+async fn of_two_tools_with_one_name_the_one_runs_that_the_model_was_told_of() {
+    let model = model(json!([{ "calls": [{ "tool": "look" }] }, { "text": "Done." }]));
+    let (first, second) = (Ran::default(), Ran::default());
+    let late = Source::Late(5, toolbox([first.tool("look")]));
+    let built = agent(&model).tool_source(Arc::new(late));
+    let built = built.tool_source(Arc::new(Source::Has(toolbox([second.tool("look")]))));
+    let mut agent = built.build().unwrap();
+    assert_eq!(text(&events(agent.run("Look.")).await), "Done.");
+    assert_eq!((first.names().len(), second.names().len()), (1, 0));
+
+    // So it is for a call that was deferred, of which no model of this process was told.
+    let record = crate::fixture::suspended(
+        crate::fixture::agent(&crate::fixture::model(crate::fixture::asks()))
+            .build()
+            .unwrap()
+            .run("Go."),
+    )
+    .await;
     let session = Arc::new(agent.read(&record).unwrap().session);
-    for (tool, ends, seconds) in [("look", CallResult::Done, 0), ("gone", CallResult::Failed, 600)]
-    {
-        let content = CallContent::new(CallId::from("c"), tool);
-        let (client, environment) = (Arc::new(NoClient), Arc::default());
-        let begun = tokio::time::Instant::now();
-        let call = Call { session: Arc::clone(&session), content, client, environment };
-        let mut parts = agent.call(call);
-        let ended = loop {
-            let part = std::future::poll_fn(|context| parts.as_mut().poll_next(context)).await;
-            match part {
-                Some(CallPart::Ended { result, .. }) => break result,
-                Some(_) => {}
-                None => panic!("{tool} has no result"),
-            }
-        };
-        assert_eq!((ended, begun.elapsed().as_secs()), (ends, seconds), "{tool}");
+    let content = CallContent::new(CallId::from("c"), "look");
+    let (client, environment) = (Arc::new(NoClient), Arc::default());
+    let mut parts = agent.call(Call { session, content, client, environment });
+    while std::future::poll_fn(|context| parts.as_mut().poll_next(context)).await.is_some() {}
+    assert_eq!((first.names().len(), second.names().len()), (2, 0));
+}
+
+/// The agent's own questions and waits hold up their whole message, also if they are malformed.
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_message_runs_beside_a_question_that_cannot_be_asked() {
+    let delete = || json!({ "tool": "delete" });
+    let ask = |arguments: Value| json!({ "tool": "ask_user", "arguments": arguments });
+    let wait = json!({ "tool": "await_resumption",
+                       "arguments": { "reason": "ci", "conditions": { "trigger": { "cron": "x" } } } });
+    for calls in [
+        json!([ask(json!({ "question": "May I delete it?", "choices": "yes/no" })), delete()]),
+        json!([delete(), ask(json!({ "question": " " }))]),
+        json!([ask(json!({ "question": "Sure?", "urgent": true })), delete()]),
+        json!([wait, delete()]),
+    ] {
+        let model = model(json!([{ "text": "Well.", "calls": calls }, { "text": "Done." }]));
+        let ran = Ran::default();
+        let agent = agent(&model).await_resumption().tool(ran.tool("delete")).build().unwrap();
+        assert_eq!(text(&events(agent.run("Go.")).await), "Well.Done.", "{calls}");
+        assert!(ran.names().is_empty(), "{calls}");
+        let told = &model.requests()[1].messages;
+        adjourn_conformance::given::providers_take(told).unwrap();
+        let told = format!("{told:?}");
+        assert!(told.contains("no call of the message was run"), "the model is told: {told}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_of_the_host_may_have_the_name_of_one_that_the_agent_does_not_have() {
+    let model = model(json!([{ "calls": [crate::fixture::ask("Which?")] }, { "text": "Done." }]));
+    let ran = Ran::default();
+    let config = AgentConfig { ask_user: false, ..AgentConfig::default() };
+    let agent = agent(&model).config(config).tool(ran.tool("ask_user")).build().unwrap();
+    assert_eq!(text(&events(agent.run("Go.")).await), "Done.");
+    assert_eq!(ran.names(), ["ask_user"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_cannot_describe_a_call_is_shown_by_its_name() {
+    let model = model(json!([{ "calls": [{ "tool": "look" }] }, { "text": "Done." }]));
+    let ran = Ran::default();
+    let look = ran.tool("look").describing(|arguments| CallDescription {
+        title: Some(arguments["path"].as_str().unwrap().to_owned()),
+        ..CallDescription::default()
+    });
+    let agent = agent(&model).tool(look).build().unwrap();
+    assert_eq!(text(&events(agent.run("Look.")).await), "Done.");
     assert_eq!(ran.names(), ["look"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_person_is_asked_once_about_a_source_that_stays_as_it_is() {
-    let look = || json!({ "calls": [{ "tool": "look" }] });
-    let model = model(json!([look(), look(), { "text": "Done." }]));
-    let (ran, mended) = (Ran::default(), Arc::new(AtomicBool::new(false)));
+    let call = |tool: &str| json!({ "calls": [{ "tool": tool }] });
+    let model =
+        model(json!([call("look"), call("wiki__search"), call("look"), { "text": "Done." }]));
+    let ran = Ran::default();
     let built = agent(&model).tool(ran.tool("look"));
-    let agent = built.tool_source(Arc::new(Source::Refuses(Arc::clone(&mended)))).build().unwrap();
+    let agent = built.tool_source(Arc::new(Source::Refuses)).build().unwrap();
     let asked = question(&events(agent.run("Look.")).await);
     assert_eq!(asked.originating_failure_kind, Some(FailureKind::AuthRequired));
     assert!(model.requests().is_empty(), "the model was not asked yet");
@@ -206,6 +283,13 @@ async fn more_calls_than_a_host_takes_are_told_to_the_model_and_none_runs() {
         let seen = format!("{:?}", model.requests()[1]);
         assert_eq!(seen.contains("may ask for 64"), runs == 0, "{seen}");
     }
+    // A model that does so again is not asked for ever.
+    let again = || json!({ "calls": many(most + 1) });
+    let model = model(json!([again(), again(), again()]));
+    let agent = agent(&model).tool(Ran::default().tool("look").idempotent()).build().unwrap();
+    let outcome = agent.run("Look.").result().await.outcome;
+    assert!(matches!(outcome, RunOutcome::HandedOff(_)), "{outcome:?}");
+    assert_eq!(model.requests().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -263,12 +347,15 @@ async fn a_call_that_needs_permission_runs_only_with_it() {
     let refused = PermissionAnswer::Refused("not today".to_owned());
     let granted = PermissionAnswer::Granted { always: false };
     for (answer, runs) in [(refused, 0), (granted, 1), (PermissionAnswer::Gone, 0)] {
+        // A client that goes leaves the question open, and the run parks with it.
+        let is_gone = answer == PermissionAnswer::Gone;
         let model = model(json!([{ "calls": [{ "tool": "delete" }] }, { "text": "Done." }]));
         let ran = Ran::default();
         let agent = agent(&model).tool(ran.tool("delete").asks_permission());
         let agent = agent.client(Arc::new(Says(answer))).build().unwrap();
-        events(agent.run("Delete it.")).await;
+        let run = events(agent.run("Delete it.")).await;
         assert_eq!(ran.names().len(), runs);
+        assert_eq!(run.last().unwrap().tag() == "user_input_requested", is_gone, "{run:?}");
     }
 }
 

@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use adjourn_core::carry::Usage;
 use adjourn_core::command::{CallResult, Dispatch, Progress, ReturnCalls, ReturnedCall, StepEnd};
+use adjourn_core::driver::Need;
 use adjourn_core::ledger::{AskedCall, CallId, CallState, OpenCall};
 use adjourn_core::{Command, Session};
 use adjourn_driver::told::digests;
@@ -56,6 +57,8 @@ enum Woken {
 enum MayStart {
     Now,
     Asking(BoxFuture<'static, PermissionAnswer>),
+    /// A person has to allow it, and there is none.
+    Unasked,
     Never(String),
 }
 
@@ -137,6 +140,11 @@ async fn run(
     }
 }
 
+/// Returns a call whose outcome is unknown.
+fn lost(session: &Session) -> Option<&OpenCall> {
+    session.calls.iter().find(|open| open.state == CallState::Unknown)
+}
+
 impl<S: Store> Drive<S> {
     /// Starts calls, and asks for those that a person has to allow first.
     pub(super) async fn dispatch(
@@ -156,9 +164,10 @@ impl<S: Store> Drive<S> {
             match self.may_start(&session, &open.call)? {
                 MayStart::Now => free.push(id),
                 MayStart::Asking(answer) => calls.asking.push((id, answer)),
+                MayStart::Unasked => return self.take_back_unasked(calls).await,
                 MayStart::Never(why) => {
                     let declined = Returned::failed(CallResult::Declined, why);
-                    return self.take_back(id, declined, calls).await;
+                    return self.take_back(vec![(id, declined)], calls).await;
                 }
             }
             if open.call.in_order {
@@ -178,16 +187,20 @@ impl<S: Store> Drive<S> {
 
     /// Returns whether a call may start, or what has to come before.
     fn may_start(&self, session: &Session, call: &AskedCall) -> Result<MayStart, Error> {
-        let lost = |open: &&OpenCall| open.state == CallState::Unknown;
         // What comes next in a sequence needs what came before it.
         if call.in_order
-            && let Some(lost) = session.calls.iter().find(lost)
+            && let Some(lost) = lost(session)
         {
             let why = format!("not run: the outcome of {} before it is unknown", lost.call.tool);
             return Ok(MayStart::Never(why));
         }
         if !call.permission || session.allowed.contains(&call.tool) {
             return Ok(MayStart::Now);
+        }
+        // An agent that needs a client is left to the hosts that have one.
+        let waits = session.driver.needs.contains(&Need::Permissions);
+        if !waits && !self.withdraws() && !self.client.is_attended() {
+            return Ok(MayStart::Unasked);
         }
         let content = call_content(&self.store, session.id, call)?;
         let request = PermissionRequest { session: session.id, call: content, options: Vec::new() };
@@ -269,19 +282,19 @@ impl<S: Store> Drive<S> {
         };
         self.signal = signal;
         match woken {
-            Woken::Returned(id, returned) => self.take_back(id, returned, calls).await,
+            Woken::Returned(id, returned) => self.take_back(vec![(id, returned)], calls).await,
             Woken::Answered(id, PermissionAnswer::Granted { always }) => {
                 let open = self.session.calls.get(&id).filter(|_| always);
                 let always = open.map(|open| open.call.tool.clone()).into_iter().collect();
                 self.start(driver, vec![id], always, calls).await
             }
             Woken::Answered(id, PermissionAnswer::Refused(why)) => {
-                self.take_back(id, Returned::failed(CallResult::Declined, why), calls).await
+                let refused = Returned::failed(CallResult::Declined, why);
+                self.take_back(vec![(id, refused)], calls).await
             }
             // No options were given, so none can be chosen: it is as if no client had answered.
-            Woken::Answered(id, PermissionAnswer::Gone | PermissionAnswer::Chosen(_)) => {
-                let why = "not run: nobody can be asked for permission";
-                self.take_back(id, Returned::failed(CallResult::Declined, why), calls).await
+            Woken::Answered(_, PermissionAnswer::Gone | PermissionAnswer::Chosen(_)) => {
+                self.take_back_unasked(calls).await
             }
             Woken::Told(update) => {
                 calls.news.take(update, self.clock.elapsed());
@@ -314,28 +327,44 @@ impl<S: Store> Drive<S> {
         }
     }
 
-    /// Commits what came of a call, and what calls have told before.
+    /// Takes back every call that has not started, where no person can be asked about one of them: the
+    /// agent parks with that question, and nothing of its message runs before the answer.
+    async fn take_back_unasked(&mut self, calls: &mut Calls) -> Result<Next, Error> {
+        calls.withdraw();
+        let session = Arc::clone(&self.session);
+        // What may not run at all is answered so.
+        let never = |open: &OpenCall| open.call.in_order && lost(&session).is_some();
+        let waiting = session.calls.iter();
+        let waiting = waiting.filter(|open| open.state == CallState::Asked && !never(open));
+        let unasked = waiting.map(|open| (open.call.id.clone(), Returned::unasked())).collect();
+        self.take_back(unasked, calls).await
+    }
+
+    /// Commits what came of calls, and what calls have told before.
     async fn take_back(
         &mut self,
-        id: CallId,
-        returned: Returned,
+        over: Vec<(CallId, Returned)>,
         calls: &mut Calls,
     ) -> Result<Next, Error> {
-        let Returned { mut result, content, structured, usage } = returned;
-        // What has started is not declined any more, whatever its tool says.
-        let open = self.session.calls.get(&id);
-        if result == CallResult::Declined
-            && open.is_some_and(|open| open.state == CallState::Dispatched)
-        {
-            result = CallResult::Failed;
-        }
         let step = self.step_number();
-        let is_error = result != CallResult::Done;
-        let result_entry = Message { structured, is_error, ..Message::result(id.clone(), content) };
         let mut said = calls.news.unsaved(step);
-        said.push(result_entry.cut().in_step(step));
-        let (calls, entries) = (vec![ReturnedCall { id, result }], digests(&said));
-        let returned = ReturnCalls { epoch: self.epoch, calls, entries, usage };
+        let (mut returned, mut used) = (Vec::new(), Usage::default());
+        for (id, Returned { mut result, content, structured, usage }) in over {
+            // What has started is not declined any more, whatever its tool says.
+            let open = self.session.calls.get(&id);
+            if result == CallResult::Declined
+                && open.is_some_and(|open| open.state == CallState::Dispatched)
+            {
+                result = CallResult::Failed;
+            }
+            let is_error = result != CallResult::Done;
+            let entry = Message { structured, is_error, ..Message::result(id.clone(), content) };
+            said.push(entry.cut().in_step(step));
+            returned.push(ReturnedCall { id, result });
+            used = used.and(usage);
+        }
+        let (epoch, entries) = (self.epoch, digests(&said));
+        let returned = ReturnCalls { epoch, calls: returned, entries, usage: used };
         self.try_commit(Command::ReturnCalls(returned), StepEnd::default(), said).await
     }
 

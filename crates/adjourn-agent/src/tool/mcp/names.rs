@@ -13,12 +13,18 @@ const DIGITS: usize = 6;
 
 /// Returns the name of a server's tool. Two tools of one name are of one server and one tool there.
 pub(super) fn tool_name(server: &str, tool: &str) -> String {
+    let of_server = prefix(server);
+    let tool = fitted(tool, LONGEST - of_server.len(), |_| true);
+    format!("{of_server}{tool}")
+}
+
+/// Returns what the names of a server's tools begin with, and those of no other.
+pub(super) fn prefix(server: &str) -> String {
     let server = fitted(server, LONGEST_SERVER, |name| {
         // So that the first two underscores are those behind the server.
         !name.contains(BETWEEN) && !name.ends_with('_')
     });
-    let tool = fitted(tool, LONGEST - server.len() - BETWEEN.len(), |_| true);
-    format!("{server}{BETWEEN}{tool}")
+    format!("{server}{BETWEEN}")
 }
 
 /// Returns a name as providers take it; one that had to be changed has digits that tell it apart.

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::config::{Launch, McpServer};
 use super::connection::{Connection, cause, chain, kind_of};
+use super::names::prefix;
 use super::tool::McpTool;
 use crate::failure::FailureKind;
 use crate::tool::{ToolError, ToolSource, Toolbox};
@@ -63,6 +64,10 @@ impl ToolSource for McpSource {
     fn instance(&self) -> Option<Arc<dyn ToolSource>> {
         let (server, directory) = (McpServer::clone(&self.server), self.directory.clone());
         Some(Arc::new(Self::new(server, directory, self.within)))
+    }
+
+    fn may_have(&self, tool: &str) -> bool {
+        tool.starts_with(&prefix(&self.server.name))
     }
 
     fn tools(

@@ -44,7 +44,7 @@ pub fn results(home: &Home, session: &str) -> Vec<String> {
 #[test]
 fn killed_in_a_tool_it_does_not_run_twice() {
     let home = Home::new();
-    let command = "echo ran >> ran.txt; exec sleep 20";
+    let command = "echo $$ > pid; echo ran >> ran.txt; exec sleep 600";
     let call = json!({ "tool": "run_command", "arguments": { "command": command } });
     let answers = format!("{}\n{{\"text\": \"Over.\"}}\n", json!({ "calls": [call] }));
     let (model, cwd) = (model(&home, &answers), home.path("").display().to_string());
@@ -53,8 +53,11 @@ fn killed_in_a_tool_it_does_not_run_twice() {
     let running = home.command(&arguments).spawn().unwrap();
     let id = home.until_in_flight("run_command");
     home.until_there("ran.txt");
+    let pid = std::fs::read_to_string(home.path("pid")).unwrap().trim().parse().unwrap();
     signal(&running, Signal::KILL);
     running.wait_with_output().unwrap();
+    // Nor does it go on alone, beside what a person may start in its place.
+    home.until_gone(pid);
     let serving = home.serve();
     let parked = home.until(&id, "state", "suspended");
     assert_eq!(parked["unknownCalls"], json!(["run_command"]), "{parked}");
@@ -189,6 +192,44 @@ fn ctrl_c_at_a_permission_suspends_and_a_resume_asks_again() {
     let (code, screen) = terminal.end();
     assert_eq!(code, 0, "{screen}");
     assert_eq!(std::fs::read_to_string(home.path("a.txt")).unwrap(), "hello");
+}
+
+/// A person who is asked goes away with the process that asked, however that ends; a host without a
+/// person takes the session, and keeps the question.
+#[test]
+fn a_permission_whose_asker_is_gone_is_a_question_that_waits() {
+    for ends in ["killed", "closed", "suspended"] {
+        let home = Home::new();
+        let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
+        let arguments = ["run", "go", "--model", &model, "--tools", "write", "--cwd", &cwd];
+        let terminal = OnTerminal::start_typing(home.command(&arguments), 100);
+        terminal.until("May it call write_file?");
+        terminal.until("> ");
+        let id = only_session(&home);
+        match ends {
+            "killed" => drop(terminal),
+            "closed" => {
+                terminal.signal(Signal::HUP);
+                terminal.end();
+            }
+            _ => {
+                terminal.signal(Signal::INT);
+                terminal.end();
+            }
+        }
+        let serving = home.serve();
+        if ends == "suspended" {
+            assert_eq!(home.told(&["resume", &id, "--detach"]).code, 0);
+        }
+        home.until(&id, "question", "May the agent call write_file? Write a.txt");
+        assert!(!home.path("a.txt").exists(), "{ends}: nothing has run");
+        assert_eq!(home.told(&["prompt", &id, "Allow once", "--detach"]).code, 0, "{ends}");
+        home.until(&id, "outcome", "completed");
+        assert_eq!(std::fs::read_to_string(home.path("a.txt")).unwrap(), "hello", "{ends}");
+        let ran = results(&home, &id).into_iter().filter(|result| !result.starts_with("not run"));
+        assert_eq!(ran.count(), 1, "{ends}: it ran once");
+        assert_eq!(serving.terminate(), 0);
+    }
 }
 
 #[test]
