@@ -1,6 +1,5 @@
 //! What all connections of a process share.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn::core::id::{HostId, SessionId};
 use adjourn::core::session::State;
-use adjourn::driver::{ClientAbilities, Environment, McpValues, Unusable};
+use adjourn::driver::{ClientAbilities, Environment, Unusable};
 use adjourn::store::Store;
 use adjourn::{Adjourn, Claimant, Meant, SessionRef};
 use serde_json::{Map, Value};
@@ -50,8 +49,6 @@ pub enum StatusWords {
 pub struct Options {
     /// What drives a new session, but for the directory and the MCP servers that its client names.
     pub driver: DriverSpec,
-    /// What the MCP servers of that driver are given, in memory alone.
-    pub values: BTreeMap<String, McpValues>,
     /// What a new session may use before it parks.
     pub budget: Budget,
     /// Whether sessions have the tools of MCP servers that clients name.
@@ -117,8 +114,10 @@ impl<S: Store> Face<S> {
         self.claimant.check(&driver).map_err(unusable)?;
         let creating = self.adjourn.create_with(driver).budget(self.options.budget);
         let session = creating.by(Self::by(peer)).await?;
-        self.provide(session.id(), self.options.values.clone()).await;
-        self.provide(session.id(), values).await;
+        if !values.is_empty() {
+            let values = Environment { mcp_servers: values, ..Environment::default() };
+            session.provide(values).await;
+        }
         Ok(session.id())
     }
 
@@ -146,14 +145,6 @@ impl<S: Store> Face<S> {
             ..Environment::default()
         };
         self.adjourn.session(session).provide(values).await;
-    }
-
-    /// Gives a session what its MCP servers are to have, in memory alone.
-    async fn provide(&self, session: SessionId, mcp_servers: BTreeMap<String, McpValues>) {
-        if !mcp_servers.is_empty() {
-            let values = Environment { mcp_servers, ..Environment::default() };
-            self.adjourn.session(session).provide(values).await;
-        }
     }
 
     /// Returns the way to a session, in the name of a client.

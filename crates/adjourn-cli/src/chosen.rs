@@ -1,12 +1,10 @@
 //! What is to run a session, as it was typed: an agent with a model, or a script.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use adjourn::core::carry::Budget;
 use adjourn::core::driver::{DriverSpec, Need};
 use adjourn::core::limits::DRIVER_SPEC_BYTES;
-use adjourn::driver::McpValues;
 use adjourn::script::Script;
 use adjourn_agent::AgentGuardrails;
 
@@ -14,14 +12,14 @@ use crate::arguments::AgentFlags;
 use crate::conformance_agent;
 use crate::failure::Failure;
 use crate::input_file;
-use crate::native::{Definition, ModelSettings, models, tools};
+use crate::native::{Definition, ModelSettings, NamedServers, models, tools};
 use crate::settings::Settings;
 
 /// What is to run a session.
 pub struct Chosen {
     pub driver: DriverSpec,
-    /// What its MCP servers are given, in memory alone.
-    pub values: BTreeMap<String, McpValues>,
+    /// The MCP servers that the flags name, with their values, which are kept in memory alone.
+    pub named_servers: Option<NamedServers>,
     /// What a session may use before it parks, unless its maker says otherwise.
     pub budget: Option<Budget>,
     /// How many prompts it is made for.
@@ -66,14 +64,18 @@ impl Chosen {
             mcp: flags.mcp.clone().or_else(|| definition.mcp.clone()),
             ..definition
         };
-        let (driver, values) = (definition.spec()?, definition.values()?);
+        let servers = definition.servers()?;
+        let driver = definition.spec(&servers)?;
+        // Those of the settings are every host's.
+        let agent = definition.called().to_owned();
+        let named_servers = flags.mcp.is_some().then_some(NamedServers { agent, servers });
         let (lacks, budget) = (definition.lacks(), definition.budget);
         let unpriced = definition.unpriced(&settings.prices);
         if let Some(model) = unpriced.as_ref().filter(|_| limited(&definition.guardrails)) {
             return Err(no_price("guardrails.max_cost_usd", model));
         }
         let (runs, is_script, asks, mcp) = (1, false, definition.asks(), true);
-        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
+        Ok(Self { driver, named_servers, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Says what a session may use: what is typed, or else what the settings say. A limit on what a
@@ -94,10 +96,10 @@ impl Chosen {
                 format!("the agent {:?} has no model and no tools", conformance_agent::NAME);
             return Err(Failure::usage(message).hint("name another agent, or leave these away"));
         }
-        let (driver, values) = (conformance_agent::spec(), BTreeMap::new());
+        let (driver, named_servers) = (conformance_agent::spec(), None);
         let (budget, lacks, unpriced) = (None, None, None);
         let (runs, is_script, asks, mcp) = (1, false, false, false);
-        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
+        Ok(Self { driver, named_servers, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Refuses what this process cannot run itself, before there is a session that waits for it.
@@ -117,10 +119,10 @@ impl Chosen {
         let (needs, options) = (script.needs(), script.options());
         let driver = DriverSpec { needs, options, ..DriverSpec::script(source) };
         let runs = script.runs().unwrap_or(1).max(1);
-        let values = BTreeMap::new();
+        let named_servers = None;
         let asks = driver.needs.contains(&Need::Permissions);
         let (budget, is_script, mcp, lacks, unpriced) = (None, true, false, None, None);
-        Ok(Self { driver, values, budget, runs, is_script, asks, mcp, lacks, unpriced })
+        Ok(Self { driver, named_servers, budget, runs, is_script, asks, mcp, lacks, unpriced })
     }
 
     /// Says which directory the session works in: the one that is named, or for an agent the current

@@ -12,4 +12,4 @@ mod policy;
 
 pub use config::ModelSettings;
 pub use definition::{Definition, tools};
-pub use drivers::ProgramDrivers;
+pub use drivers::{NamedServers, ProgramDrivers};

@@ -17,7 +17,7 @@ use adjourn::{Adjourn, AdjournBuilder, Meant};
 use crate::failure::Failure;
 use crate::founding::NAME;
 use crate::liveness::Living;
-use crate::native::ProgramDrivers;
+use crate::native::{NamedServers, ProgramDrivers};
 use crate::settings::{Held, Settings, Source};
 use crate::terminal::{Output, warn};
 use crate::view::View;
@@ -38,6 +38,8 @@ pub struct Place {
     pub adjourn: Adjourn,
     pub clock: Arc<dyn Clock>,
     pub settings: Settings,
+    /// The MCP servers that the command has named, whose values its host has for sessions with them.
+    pub named_servers: Option<NamedServers>,
 }
 
 impl Place {
@@ -124,7 +126,14 @@ impl Place {
                 log.display()
             ));
         }
-        Ok(Self { adjourn, clock: Arc::new(Machine), settings: settings.clone() })
+        let (clock, settings) = (Arc::new(Machine), settings.clone());
+        Ok(Self { adjourn, clock, settings, named_servers: None })
+    }
+
+    /// Lets hosts have the values of the MCP servers that the command has named.
+    #[must_use]
+    pub fn naming(self, named_servers: Option<NamedServers>) -> Self {
+        Self { named_servers, ..self }
     }
 
     /// Finds a session by its id, the id of one of its runs, its name, or by how its id begins, or

@@ -41,7 +41,6 @@ pub fn face(
     let (needs, choices) = (parsed.needs(), parsed.options());
     let options = Options {
         driver: DriverSpec { needs, options: choices, ..DriverSpec::script(script) },
-        values: std::collections::BTreeMap::new(),
         budget: Budget::default(),
         mcp: false,
         profile: Profile::Adjourn,

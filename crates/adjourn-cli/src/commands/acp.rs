@@ -103,7 +103,8 @@ struct Agent {
 impl Agent {
     /// Opens what the agent needs.
     async fn start(settings: &Settings, chosen: Chosen) -> Result<Self, Failure> {
-        let place = Place::open_or_make(settings).await?;
+        let named_servers = chosen.named_servers.clone();
+        let place = Place::open_or_make(settings).await?.naming(named_servers);
         let permissions = PendingPermissions::default();
         let drivers = ProgramDrivers::new(&place).asking(Arc::new(permissions.clone()));
         let working = host_with(&place, Claims::All, drivers).await?;
@@ -171,7 +172,6 @@ const fn profile(settings: &Settings) -> adjourn_acp::Profile {
 fn options(settings: &Settings, chosen: Chosen) -> Options {
     Options {
         driver: chosen.driver,
-        values: chosen.values,
         budget: chosen.budget.unwrap_or_default(),
         mcp: chosen.mcp,
         profile: profile(settings),

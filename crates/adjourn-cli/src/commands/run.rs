@@ -5,7 +5,6 @@ use std::sync::Arc;
 use adjourn::core::id::SessionId;
 use adjourn::core::session::{Phase, State};
 use adjourn::core::{Founding, Rejected, Session};
-use adjourn::driver::Environment;
 
 use crate::arguments::Run;
 use crate::chosen::Chosen;
@@ -57,12 +56,9 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
                 .hint("adjourn run \"review the last commit\" --model …"));
         }
     };
-    let place = Place::open_or_make(settings).await?;
-    let Chosen { driver, values, budget, runs, .. } = chosen;
+    let Chosen { driver, named_servers, budget, runs, .. } = chosen;
+    let place = Place::open_or_make(settings).await?.naming(named_servers);
     let founding = run.given.founding(&place, driver, budget).await?;
-    // Before it is made: it is claimed with the same commit.
-    let values = Environment { mcp_servers: values, ..Environment::default() };
-    place.adjourn.session(founding.id).provide(values).await;
     // One commit: a session that is made and never prompted would keep its name, and do nothing.
     let made = place.adjourn.create_from(founding).prompt(task.as_str()).with_commit();
     let (session, made) = made.await?;

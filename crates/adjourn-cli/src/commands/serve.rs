@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::arguments::Serve;
+use crate::chosen::Chosen;
 use crate::descriptors;
 use crate::failure::Failure;
 use crate::foreground::{did_not_wait, host};
@@ -32,7 +33,9 @@ pub async fn run(settings: &Settings, serve: Serve, output: &Output) -> Result<(
     let mut signals = Signals::new()?;
     let open = async || Place::open_or_make(settings).await;
     let Some(place) = patiently(open, &mut signals).await? else { return Ok(()) };
-    let mut listening = listen(&place, &serve).await?;
+    let chosen = a2a::chosen(settings, &serve)?;
+    let place = place.naming(chosen.as_ref().and_then(|(_, chosen)| chosen.named_servers.clone()));
+    let mut listening = listen(&place, &serve, chosen).await?;
     let join = async || host(&place, Claims::All, output).await;
     let Some(mut working) = patiently(join, &mut signals).await? else {
         // Closing the store would wait as long as its writer does for the lock, up to half a
@@ -140,15 +143,14 @@ async fn close(listening: Option<Listening>) {
 }
 
 /// Takes events over HTTP, and lets other agents talk to an agent, if it is asked to.
-async fn listen(place: &Place, serve: &Serve) -> Result<Option<Listening>, Failure> {
-    let Some(address) = place.settings.listen.value else {
-        return match a2a::name(&serve.agent) {
-            None => Ok(None),
-            Some(name) => Err(Failure::usage(format!("other agents cannot reach {name}"))
-                .hint("say where to listen: --listen 127.0.0.1:7070")),
-        };
-    };
-    let (agent, pusher) = a2a::agent(place, serve)?.unzip();
+async fn listen(
+    place: &Place,
+    serve: &Serve,
+    chosen: Option<(String, Chosen)>,
+) -> Result<Option<Listening>, Failure> {
+    let Some(address) = place.settings.listen.value else { return Ok(None) };
+    let agent = chosen.map(|chosen| a2a::agent(place, serve, chosen)).transpose()?;
+    let (agent, pusher) = agent.unzip();
     let access = access::access(place, serve, &address, agent.is_some())?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let failure = Failure::other(format!("cannot listen on {address}: {error}"));

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
-use adjourn::driver::McpValues;
 use adjourn_agent::directory::DirectoryTool;
 use adjourn_agent::mcp::McpServers;
 use adjourn_agent::{Action, AgentGuardrails, FailureKind, Prices};
@@ -68,8 +67,8 @@ impl Definition {
         Self { model, ..Self::default() }
     }
 
-    /// Returns what a session is made with that this agent is to run.
-    pub fn spec(&self) -> Result<DriverSpec, Failure> {
+    /// Returns what a session is made with that this agent is to run; `servers` are its MCP servers.
+    pub fn spec(&self, servers: &McpServers) -> Result<DriverSpec, Failure> {
         let mut config = models::named(&self.model, &self.model_settings).map_err(|wrong| {
             let from = match &self.name {
                 Some(name) => format!("agent.{name}.{}", wrong.setting),
@@ -82,11 +81,15 @@ impl Definition {
         config.allow_all = self.allow_all;
         config.guardrails = self.guardrails;
         config.policy.clone_from(&self.policy);
-        let name = self.name.as_deref().unwrap_or(NAME);
-        config.servers = self.servers()?.descriptions();
+        config.servers = servers.descriptions();
         // A call that a person has to allow needs no client: where none is there, the agent parks
         // with the question.
-        Ok(DriverSpec::named(name, config.to_value()))
+        Ok(DriverSpec::named(self.called(), config.to_value()))
+    }
+
+    /// Returns what sessions call it.
+    pub fn called(&self) -> &str {
+        self.name.as_deref().unwrap_or(NAME)
     }
 
     /// Returns whether it has tools that a person has to allow. Which tools of MCP servers ask is known
@@ -107,12 +110,8 @@ impl Definition {
         models::make(&config).err()
     }
 
-    /// Returns what its MCP servers are given, in memory alone.
-    pub fn values(&self) -> Result<BTreeMap<String, McpValues>, Failure> {
-        Ok(self.servers()?.values())
-    }
-
-    fn servers(&self) -> Result<McpServers, Failure> {
+    /// Reads its MCP servers from their file, with their values, which are kept in memory alone.
+    pub fn servers(&self) -> Result<McpServers, Failure> {
         let Some(path) = &self.mcp else { return Ok(McpServers::default()) };
         let from = match &self.name {
             Some(name) => format!("--mcp, or agent.{name}.mcp"),

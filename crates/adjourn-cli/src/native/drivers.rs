@@ -22,6 +22,15 @@ use super::policy::SettledPolicy;
 use crate::conformance_agent::ConformanceAgent;
 use crate::place::Place;
 
+/// The MCP servers that a command names for an agent, with their values. They are read once: what the
+/// command was given may be a pipe.
+#[derive(Clone)]
+pub struct NamedServers {
+    /// What sessions call the agent.
+    pub agent: String,
+    pub servers: McpServers,
+}
+
 /// Makes the drivers of every session that this program can run.
 pub struct ProgramDrivers {
     clock: Arc<dyn Clock>,
@@ -29,6 +38,9 @@ pub struct ProgramDrivers {
     prices: Prices,
     /// The agents of this host's settings, whose files have values for their MCP servers.
     agents: BTreeMap<String, Definition>,
+    /// What the command of this process has named for one of them, or for the agent that is not one
+    /// of the settings.
+    named: Option<NamedServers>,
 }
 
 impl ProgramDrivers {
@@ -39,7 +51,8 @@ impl ProgramDrivers {
         let settings = &place.settings;
         let agents = settings.agents.iter();
         let agents = agents.map(|(name, agent)| (name.clone(), agent.definition.clone())).collect();
-        Self { clock, scripted, prices: settings.prices.clone(), agents }
+        let (prices, named) = (settings.prices.clone(), place.named_servers.clone());
+        Self { clock, scripted, prices, agents, named }
     }
 
     /// Says which clients can be asked for permissions.
@@ -147,13 +160,19 @@ impl Drivers for ProgramDrivers {
     fn environment(&self, spec: &DriverSpec) -> Environment {
         let environment = Environment::of_process(spec);
         let DriverKind::Named { name, .. } = &spec.kind else { return environment };
-        let own = self.agents.get(name).and_then(|agent| agent.values().ok());
-        match own {
-            Some(mcp_servers) => {
-                environment.with(Environment { mcp_servers, ..Environment::default() })
-            }
-            None => environment,
-        }
+        // What cannot be read is told when the driver is made.
+        let config = NativeConfig::of(spec).and_then(Result::ok);
+        let Some(servers) = config.and_then(|config| servers(spec, &config).ok()) else {
+            return environment;
+        };
+        // The file is read each time: its values may change while this host runs.
+        let settled = self.agents.get(name).and_then(|agent| agent.servers().ok());
+        let named = self.named.as_ref().filter(|named| named.agent == *name);
+        let known = [settled.as_ref(), named.map(|named| &named.servers)];
+        let known = known.into_iter().flatten().map(|known| known.also_in(&servers));
+        // Where the command names the same server, what it says goes before the settings.
+        let mcp_servers = known.fold(McpServers::default(), McpServers::with).values();
+        environment.with(Environment { mcp_servers, ..Environment::default() })
     }
 
     fn client(&self, session: SessionId) -> Arc<dyn Client> {

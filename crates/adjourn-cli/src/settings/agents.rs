@@ -42,7 +42,7 @@ pub struct SettledAgent {
 impl SettledAgent {
     /// Checks what only a look at other files shows: those of its model and its MCP servers.
     pub fn check(&self) -> Result<(), Failure> {
-        self.definition.spec().map(|_| ())
+        self.definition.spec(&self.definition.servers()?).map(|_| ())
     }
 
     /// Returns what the file says of it.

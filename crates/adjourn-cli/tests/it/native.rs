@@ -9,6 +9,7 @@ mod library;
 mod network;
 mod readme;
 mod tools;
+mod values;
 
 use serde_json::{Value, json};
 

@@ -160,6 +160,19 @@ impl McpServers {
         values.filter(|(_, values)| *values != McpValues::default()).collect()
     }
 
+    /// Returns those of these servers that are also in others: by the same name and at the same place
+    /// (the same command, arguments and directory, or the same address), each with the variables or
+    /// headers that it has there, too. Their [values](McpServers::values) are what a session may be
+    /// given whose servers the others are: one that only has its name in common is at another place,
+    /// where no value goes that was written down for this one.
+    #[must_use]
+    pub fn also_in(&self, others: &Self) -> Self {
+        let there =
+            |server: &McpServer| others.servers.iter().find_map(|other| server.also_in(other));
+        let servers = self.servers.iter().filter_map(there).collect();
+        Self { servers, directory: self.directory.clone(), ..*self }
+    }
+
     /// Says which values there are none of, neither in what the session was given nor in the
     /// environment of this process, in words for a person. It is for
     /// [`Drivers::lacks_values`](adjourn_driver::Drivers::lacks_values).
@@ -293,6 +306,29 @@ impl McpServer {
                 McpValues { headers: own(headers), ..McpValues::default() }
             }
         }
+    }
+
+    /// Returns it with the variables or headers that another one has, too; nothing if that one has
+    /// another name or is at another place.
+    fn also_in(&self, other: &Self) -> Option<Self> {
+        if (&self.name, self.expands) != (&other.name, other.expands) {
+            return None;
+        }
+        let mut both = self.clone();
+        let (is_there, own, others) = match (&mut both.transport, &other.transport) {
+            (
+                McpTransport::Stdio { command, args, cwd, env },
+                McpTransport::Stdio { command: program, args: with, cwd: place, env: others },
+            ) => ((&*command, &*args, &*cwd) == (program, with, place), env, others),
+            (
+                McpTransport::Http { url, headers },
+                McpTransport::Http { url: place, headers: others },
+            ) => (url == place, headers, others),
+            (McpTransport::Stdio { .. }, McpTransport::Http { .. })
+            | (McpTransport::Http { .. }, McpTransport::Stdio { .. }) => return None,
+        };
+        own.retain(|name, _| others.contains_key(name));
+        is_there.then_some(both)
     }
 
     /// Puts together what is needed to connect it, or says which variables have no values.

@@ -135,3 +135,31 @@ fn a_file_that_is_none_is_named() {
     std::fs::write(&path, spellings()[0].to_string()).unwrap();
     assert_eq!(McpServers::load(&path).unwrap(), McpServers::read(&spellings()[0]).unwrap());
 }
+
+/// What one file has for a server is no business of another server that has only its name.
+#[test]
+fn a_server_has_values_for_the_same_server_alone() {
+    let read = |servers: Value| McpServers::read(&json!({ "mcpServers": servers })).unwrap();
+    let files = |command: &str, args: &[&str], cwd: &str| {
+        json!({ "command": command, "args": args, "cwd": cwd,
+                "env": { "FILES_KEY": "hush-1", "OTHER": "hush-3" } })
+    };
+    let web = |url: &str| json!({ "url": url, "headers": { "Authorization": "Bearer hush-2" } });
+    let known =
+        read(json!({ "files": files("files", &["-a"], "d"), "web": web("https://web/mcp") }));
+    let same = json!({ "files": { "command": "files", "args": ["-a"], "cwd": "d",
+                                  "env": { "FILES_KEY": null } },
+                       "web": { "url": "https://web/mcp",
+                                "headers": { "Authorization": "Bearer ${WEB}" } } });
+    assert_eq!(known.also_in(&read(same)).values(), values(), "and no variable that is not named");
+    for others in [
+        json!({ "files": files("other", &["-a"], "d"), "web": web("https://web/mcp2") }),
+        json!({ "files": files("files", &["-b"], "d"), "web": web("http://web/mcp") }),
+        json!({ "files": files("files", &["-a"], "e"), "web": files("files", &["-a"], "d") }),
+        json!({ "web": files("files", &["-a"], "d"), "files": web("https://web/mcp") }),
+        json!({ "file": files("files", &["-a"], "d"), "Web": web("https://web/mcp") }),
+    ] {
+        let both = known.also_in(&read(others.clone()));
+        assert!(both.is_empty(), "{others}: {both:?}");
+    }
+}
