@@ -33,6 +33,8 @@ enum Kind {
     Store,
     /// What was waited for did not come in time.
     Late,
+    /// An agent asks something where no person can be asked.
+    Unanswered,
     /// A signal, as its exit code.
     Interrupted(u8),
     Other,
@@ -60,6 +62,11 @@ impl Failure {
     /// What was waited for did not come in time.
     pub fn late(message: impl Into<String>) -> Self {
         Self::new(Kind::Late, message)
+    }
+
+    /// An agent asks something where no person can be asked.
+    pub fn unanswered(message: impl Into<String>) -> Self {
+        Self::new(Kind::Unanswered, message)
     }
 
     pub fn other(message: impl Into<String>) -> Self {
@@ -120,6 +127,7 @@ impl Failure {
             Kind::NotFound => 4,
             Kind::Store => 5,
             Kind::Late => 6,
+            Kind::Unanswered => 7,
             Kind::Interrupted(code) => code,
             Kind::Other => 1,
         }
@@ -140,6 +148,7 @@ impl Failure {
             Kind::NotFound => "TASK_NOT_FOUND",
             Kind::Store => "STORE",
             Kind::Late => "LATE",
+            Kind::Unanswered => "UNANSWERED",
             Kind::Interrupted(_) => "INTERRUPTED",
             Kind::Other => "OTHER",
         };

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::failure::Failure;
 use crate::foreground::{Stop, host_ended};
 use crate::signals::{Ended, Signals};
-use crate::terminal::{Output, one_line, shorten};
+use crate::terminal::{Output, marking_breaks, one_line, shorten};
 
 /// How many calls may wait to be shown: they are shown one after the other.
 const WAITING: usize = 8;
@@ -115,7 +115,8 @@ pub async fn permit(
 }
 
 fn show(session: SessionId, call: &CallContent, output: &Output) {
-    let title = call.title.as_deref().map(|title| shorten(&one_line(title), TITLE_COLUMNS));
+    let title = call.title.as_deref();
+    let title = title.map(|title| shorten(&marking_breaks(title), TITLE_COLUMNS));
     let title = title.map(|title| format!(" {title}")).unwrap_or_default();
     output.say(&format!("May it call {}?{title}", one_line(&call.tool)));
     let mut is_cut = false;
@@ -152,14 +153,19 @@ fn show_argument(name: &str, value: &Value, output: &Output) -> bool {
         return false;
     }
     output.say(&format!("  {name} ({}):", size(&text)));
-    // What a line says must not be taken for the choices below it.
-    for line in shown.split_terminator('\n') {
-        output.say(&format!("    | {line}"));
-    }
+    say_lines(shown, output);
     if !rest.is_empty() {
         output.say(&format!("    … and {} that are not shown", size(rest)));
     }
     !rest.is_empty()
+}
+
+/// Shows a text line by line, each with a mark: what it says must not be taken for what stands around
+/// it, such as the choices below.
+pub fn say_lines(text: &str, output: &Output) {
+    for line in text.split_terminator('\n') {
+        output.say(&format!("    | {line}"));
+    }
 }
 
 /// Returns as much of a text as is shown.

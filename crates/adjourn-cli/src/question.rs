@@ -12,9 +12,10 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::failure::Failure;
 use crate::foreground::{Stayed, Stop, Until, host_ended, stay};
+use crate::permission::say_lines;
 use crate::place::Place;
 use crate::signals::{Ended, Signals};
-use crate::terminal::{Output, one_line};
+use crate::terminal::{Output, marking_breaks, one_line};
 use crate::watch::Watch;
 
 /// Lines that are typed at the terminal.
@@ -205,11 +206,18 @@ fn question(session: &Session) -> Option<(Handle, &Question)> {
 }
 
 fn show(question: &Question, output: &Output) {
-    let context = question.context.as_deref().filter(|context| !context.is_empty());
-    let context = context.map(|context| format!(" ({})", one_line(context))).unwrap_or_default();
-    output.say(&format!("{}{context}", one_line(&question.question)));
+    let asked = marking_breaks(&question.question);
+    match question.context.as_deref() {
+        None | Some("") => output.say(&asked),
+        // It may be what a call would do, whose lines are to be told apart.
+        Some(context) if context.contains('\n') => {
+            output.say(&asked);
+            say_lines(context, output);
+        }
+        Some(context) => output.say(&format!("{asked} ({})", one_line(context))),
+    }
     for (number, choice) in (1..).zip(&question.choices) {
-        output.say(&format!("  {number}  {}", one_line(choice)));
+        output.say(&format!("  {number}  {}", marking_breaks(choice)));
     }
     output.talk(match question.choices.as_slice() {
         [] => "(an empty line leaves it open)",

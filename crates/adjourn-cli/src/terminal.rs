@@ -400,6 +400,13 @@ pub fn one_line(text: &str) -> String {
     visible(text, |c| matches!(c, '\n' | '\t').then_some(' '))
 }
 
+/// Returns a text on one line with a sign where its lines end, for what a person decides about: a
+/// command does something else in two lines than in one.
+pub fn marking_breaks(text: &str) -> String {
+    let lines: Vec<_> = text.split_terminator('\n').map(one_line).collect();
+    lines.join(" ⏎ ")
+}
+
 /// Returns a text with every character escaped that could move the cursor, so that no two texts look
 /// alike; some are `spared`, and shown as another.
 fn visible(text: &str, spared: impl Fn(char) -> Option<char>) -> String {
@@ -496,6 +503,13 @@ mod tests {
         assert_ne!(one_line("a\u{1b}b"), one_line("a\u{7}b"));
         // What is written from right to left by itself stays.
         assert_eq!(one_line("שלום"), "שלום");
+    }
+
+    #[test]
+    fn where_a_line_ends_can_be_seen_on_one_line() {
+        assert_eq!(marking_breaks("echo ok #\nrm -rf src\n"), "echo ok # ⏎ rm -rf src");
+        assert_eq!(marking_breaks("a\n\n\u{1b}b\tc"), r"a ⏎  ⏎ \u{1b}b c");
+        assert_eq!(marking_breaks(""), "");
     }
 
     #[test]

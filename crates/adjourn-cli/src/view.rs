@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::durations::span;
 use crate::liveness::Living;
 use crate::place::TENANT;
-use crate::terminal::{Look, one_line};
+use crate::terminal::{Look, marking_breaks, one_line};
 use crate::wakes::Wakes;
 
 /// A session at a time, among the hosts that are alive then.
@@ -145,7 +145,7 @@ impl View<'_> {
             why = match &pause.wait {
                 Wait::Question(question) => {
                     (context, choices) = helps(question);
-                    question.question.clone()
+                    marking_breaks(&question.question)
                 }
                 Wait::Open if pause.host_interrupted => self.interrupted(),
                 Wait::Open => pause.reason.clone().unwrap_or_default(),
@@ -208,7 +208,7 @@ impl View<'_> {
         let why = match &park.pause.wait {
             Wait::Question(question) => {
                 let (context, choices) = helps(question);
-                format!("{}{context}{choices}", question.question)
+                format!("{}{context}{choices}", marking_breaks(&question.question))
             }
             Wait::Open => park.pause.reason.clone().unwrap_or_else(|| "the agent waits".to_owned()),
         };
@@ -238,11 +238,11 @@ pub fn why_unreadable(error: &Error) -> String {
 pub fn helps(question: &Question) -> (String, String) {
     let context = match question.context.as_deref() {
         None | Some("") => String::new(),
-        Some(context) => format!(" ({})", one_line(context)),
+        Some(context) => format!(" ({})", marking_breaks(context)),
     };
     let choices = match question.choices.as_slice() {
         [] => String::new(),
-        choices => format!(" [{}]", one_line(&choices.join(" | "))),
+        choices => format!(" [{}]", marking_breaks(&choices.join(" | "))),
     };
     (context, choices)
 }

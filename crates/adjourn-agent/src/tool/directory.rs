@@ -210,7 +210,9 @@ fn description(
     move |arguments| {
         let text = |field: &str| {
             let text = arguments.get(field).and_then(Value::as_str);
-            text.map(|text| limits::excerpt(text, TITLE_BYTES))
+            // A command of two lines must not look like one, of which a part may be a comment.
+            let lines = |text: &str| text.split_terminator('\n').collect::<Vec<_>>().join(" ⏎ ");
+            text.map(|text| limits::excerpt(&lines(text), TITLE_BYTES))
         };
         let path = text("path").unwrap_or_else(|| ".".to_owned());
         let title = match which {

@@ -19,7 +19,7 @@ use crate::place::Place;
 use crate::question::stay_answering;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::terminal::Output;
+use crate::terminal::{Output, marking_breaks};
 use crate::text_argument::input;
 use crate::used::used;
 use crate::view::{helps, resumption};
@@ -111,7 +111,7 @@ pub fn with_question(refused: Failure, session: &Session) -> Failure {
         return refused;
     };
     let (context, choices) = helps(question);
-    let asked = format!("{}{context}{choices}", question.question);
+    let asked = format!("{}{context}{choices}", marking_breaks(&question.question));
     refused.hint(format!("it asks: {asked}; answer with `adjourn prompt {} ANSWER`", session.id))
 }
 

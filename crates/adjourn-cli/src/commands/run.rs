@@ -69,8 +69,9 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
     let keyboard = if run.detach { None } else { output.keyboard() };
     let until = match (run.detach, &keyboard) {
         (true, _) => Until::Parked,
-        (false, Some(_)) => Until::Asking,
-        (false, None) => Until::Idle,
+        // A person who watches it is shown how to answer it elsewhere.
+        (false, None) if output.is_live() => Until::Idle,
+        (false, _) => Until::Asking,
     };
     for number in 1..=runs {
         if number > 1 {
@@ -100,6 +101,13 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         }
         if matches!(session.state, State::Suspended(_)) {
             stop(working, &place, &mut signals, output).await?;
+            if until == Until::Asking && keyboard.is_none() {
+                let message = "its agent asks something, and no person can be asked here; it stays \
+                               parked with the question";
+                return Err(
+                    Failure::unanswered(message).hint(format!("adjourn prompt {id} ANSWER"))
+                );
+            }
             let living = Living::of(&place).await?;
             let wakes = match session.phase() {
                 Phase::Asking => "an answer wakes it".to_owned(),

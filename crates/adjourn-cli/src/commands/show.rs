@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::liveness::{Host, Living};
 use crate::place::{Place, TENANT};
 use crate::settings::Settings;
-use crate::terminal::{Look, Output, one_line};
+use crate::terminal::{Look, Output, marking_breaks};
 use crate::times::Times;
 use crate::used::{dollars, used};
 use crate::view::{View, exported};
@@ -63,7 +63,7 @@ pub async fn run(settings: &Settings, which: &Which, output: &Output) -> Result<
     lines.extend(labelled(&view, &Times::of(output, view.now)));
     for (label, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
         let label = output.word(Look::Dim, &format!("{label:<WIDTH$}"));
-        output.data(&format!("  {label} {}", one_line(value)));
+        output.data(&format!("  {label} {}", marking_breaks(value)));
     }
     Ok(())
 }

@@ -27,6 +27,27 @@ fn said(home: &Home) -> Vec<serde_json::Value> {
     users.map(|said| said["text"].clone()).collect()
 }
 
+/// Whatever asks, a command in a pipe ends with the question, and says how it is answered.
+#[test]
+fn a_question_where_no_person_is_ends_the_command_and_stays_open() {
+    let home = Home::new();
+    let script = home.file("script.json", ASKS);
+    let told = home.told(&["run", "--script", &script]);
+    assert_eq!(told.code, 7, "{told:?}");
+    assert!(told.talk.contains(": which table? (two match) [raw | monthly]; "), "{told:?}");
+    let id = home.jsons(&["ls"])[0]["sessionId"].as_str().unwrap().to_owned();
+    let hint = format!(
+        "no person can be asked here; it stays parked with the question\nhint: adjourn prompt {id} ANSWER\n"
+    );
+    assert!(told.talk.ends_with(&hint), "{told:?}");
+    assert_eq!(home.told(&["prompt", &id, "raw"]).code, 0, "it is open");
+    let told = home.told(&["run", "--script", &script, "--json"]);
+    assert_eq!(told.code, 7, "{told:?}");
+    let lines: Vec<_> = told.data.lines().rev().take(2).collect();
+    assert!(lines[0].starts_with(r#"{"error":{"reason":"UNANSWERED","#), "{told:?}");
+    assert!(lines[1].contains(r#""question":"which table?""#), "{told:?}");
+}
+
 #[test]
 fn an_answer_is_typed_as_a_number_or_in_ones_own_words() {
     let home = Home::new();

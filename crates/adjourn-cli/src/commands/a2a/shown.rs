@@ -4,7 +4,7 @@ use adjourn_a2a::client::Seen;
 use serde_json::Value;
 
 use super::connection::Connection;
-use crate::terminal::{Look, Output, one_line};
+use crate::terminal::{Look, Output, marking_breaks, one_line};
 
 /// How wide the labels are.
 const WIDTH: usize = 10;
@@ -41,7 +41,7 @@ pub fn standing(seen: &Seen, connection: &Connection) -> String {
 /// Returns why a task stands where it does: what its pause is for, or what its agent says of it.
 fn why(seen: &Seen) -> String {
     let reason = seen.pause.as_ref().and_then(|pause| pause.get("reason")).and_then(Value::as_str);
-    one_line(reason.or(seen.status_words.as_deref()).unwrap_or_default())
+    marking_breaks(reason.or(seen.status_words.as_deref()).unwrap_or_default())
 }
 
 /// Prints a task with all that there is to say of it.

@@ -232,6 +232,33 @@ fn a_permission_whose_asker_is_gone_is_a_question_that_waits() {
     }
 }
 
+/// What runs in two lines is not shown as one, whose second half could be taken for a comment.
+#[test]
+fn a_permission_that_was_asked_in_the_background_shows_a_command_line_by_line() {
+    let home = Home::new();
+    let command = "echo ok #\ntouch a.txt";
+    let call = json!({ "tool": "run_command", "arguments": { "command": command } });
+    let answers = format!("{}\n{{\"text\": \"Over.\"}}\n", json!({ "calls": [call] }));
+    let (model, cwd) = (model(&home, &answers), home.path("").display().to_string());
+    let serving = home.serve();
+    let new = ["new", "--model", &model, "--tools", "run", "--cwd", &cwd, "--name", "r"];
+    assert_eq!(home.told(&new).code, 0);
+    assert_eq!(home.told(&["prompt", "r", "go", "--detach"]).code, 0);
+    home.until("r", "wait", "question");
+    for told in [home.told(&["show", "r"]), home.told(&["resume", "r", "--detach"])] {
+        let shown = told.data + &told.talk;
+        assert!(shown.contains("command: echo ok # ⏎ touch a.txt"), "{shown}");
+    }
+    let mut terminal = OnTerminal::start_typing(home.command(&["resume", "r"]), 100);
+    terminal.until("    | command: echo ok #\r\n    | touch a.txt\r\n  1  Allow once\r\n");
+    terminal.until("> ");
+    assert!(!terminal.raw().contains("# touch"), "{}", terminal.raw());
+    terminal.type_in("3\n");
+    assert_eq!(terminal.end().0, 0);
+    assert!(!home.path("a.txt").exists());
+    assert_eq!(serving.terminate(), 0);
+}
+
 #[test]
 fn where_nobody_can_be_asked_it_says_what_lets_it_run() {
     let home = Home::new();
@@ -313,6 +340,13 @@ fn a_call_that_nobody_can_be_asked_about_parks_with_the_question() {
     let shown = home.json(&["show", "asking"]);
     assert_eq!(shown["choices"], json!(["Allow once", "Allow always", "Do not allow"]));
     assert!(results(&home, "asking").is_empty(), "nothing has run");
+    // A command that would stay with it does not wait for an answer that no person can give there.
+    let arguments =
+        ["run", "go", "--model", &model, "--mcp", &home.path("mcp.json").display().to_string()];
+    let told = home.told(&arguments);
+    assert_eq!(told.code, 7, "{told:?}");
+    assert!(told.talk.contains("May the agent call words__word? (n: 1) [Allow once"), "{told:?}");
+    assert!(told.talk.contains("hint: adjourn prompt sess-"), "{told:?}");
     // The answer decides, in another process; once is once.
     let told = home.told(&["prompt", "asking", "allow once"]);
     assert_eq!(results(&home, "asking"), ["the word has 0 letters"], "{told:?}");
