@@ -1,5 +1,6 @@
 //! What all connections of a process share.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,9 +130,13 @@ impl<S: Store> Face<S> {
     ) -> Result<(), Error> {
         named(servers)?;
         let Some(spec) = spec else { return Ok(()) };
+        // A directory that is gone by now keeps no client from looking at what was said; what would be
+        // started there cannot be looked for.
+        if spec.cwd.as_ref().is_some_and(|cwd| !Path::new(cwd).is_dir()) {
+            return Ok(());
+        }
         let mcp_servers = servers.iter().cloned().map(without_secrets).collect();
-        // A directory that is gone by now keeps no client from looking at what was said.
-        let spec = DriverSpec { mcp_servers, cwd: None, ..spec.clone() };
+        let spec = DriverSpec { mcp_servers, ..spec.clone() };
         self.claimant.check(&spec).map_err(unusable)
     }
 

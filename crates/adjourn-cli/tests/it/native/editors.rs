@@ -1,6 +1,8 @@
 //! Agents in editors: what they say, ask and use is told over ACP, and MCP servers of a client are
 //! connected.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::{Value, json};
 
 use super::tools::{CALLS, SERVER, results};
@@ -146,6 +148,37 @@ fn servers_that_a_client_names_when_it_comes_back_take_the_place_of_the_stored_o
         editor.answer(prompt).unwrap();
         home.until(&session, "outcome", "completed");
         assert_eq!(results(&home, &session)[1], "the word has 7 letters", "{version} {method}");
+        assert_eq!(editor.close(), 0);
+    }
+}
+
+/// Where a program lies is meant from the session's directory, whichever the agent was started in; and
+/// a session whose directory is gone can still be looked at.
+#[test]
+fn a_server_beside_the_files_of_a_session_is_found_when_a_client_comes_back() {
+    let home = Home::new();
+    let model = model(&home, CALLS);
+    let work = home.path("work");
+    std::fs::create_dir(&work).unwrap();
+    let server = home.file("work/server.sh", &format!("#!/bin/sh\n{SERVER}"));
+    std::fs::set_permissions(server, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let servers = json!([{ "name": "words", "command": "./server.sh", "args": [],
+                           "env": [{ "name": "WORD", "value": "four" }] }]);
+    for (version, method) in [(1, "session/load"), (1, "session/resume"), (2, "session/resume")] {
+        let mut editor = Editor::of_agent(&home, &["--model", &model], &greeting(version));
+        let new = json!({ "cwd": work, "mcpServers": servers });
+        let made = editor.call("session/new", new).unwrap();
+        let session = made["sessionId"].as_str().unwrap().to_owned();
+        editor.prompt(&session, "go");
+        home.until(&session, "reason", "more");
+        let attach = json!({ "sessionId": session, "cwd": work, "mcpServers": servers });
+        editor.call(method, attach.clone()).unwrap();
+        editor.prompt(&session, "go on");
+        home.until(&session, "outcome", "completed");
+        assert_eq!(results(&home, &session), ["the word has 4 letters"; 2], "{version} {method}");
+        std::fs::rename(&work, home.path("elsewhere")).unwrap();
+        editor.call(method, attach).unwrap();
+        std::fs::rename(home.path("elsewhere"), &work).unwrap();
         assert_eq!(editor.close(), 0);
     }
 }
