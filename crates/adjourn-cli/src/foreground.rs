@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::durations::span;
 use crate::failure::Failure;
-use crate::interrupt::{self, Interrupted, drives, interrupt};
+use crate::interrupt::{self, Interrupted, drives, interrupt, stop_suspended};
 use crate::liveness::Living;
 use crate::native::ProgramDrivers;
 use crate::permission::{Asked, AtTerminal, next_asked, permit};
@@ -426,12 +426,15 @@ pub async fn leave(
     {
         interrupted = interrupt(place, &session, working, &mut listening, signals, output).await?;
     }
-    let again = match (working, &interrupted) {
-        (Some(working), Interrupted::Left | Interrupted::Suspended | Interrupted::Canceled) => {
-            working.or(place, signals, output).await?
+    let (interrupted, again) = match (working, interrupted) {
+        (Some(working), Interrupted::Suspended) => {
+            stop_suspended(place, id, working, signals, output).await?
+        }
+        (Some(working), interrupted @ (Interrupted::Left | Interrupted::Canceled)) => {
+            (interrupted, working.or(place, signals, output).await?)
         }
         // It is not waited for: another host finds what this one had.
-        (Some(_), Interrupted::Hurried) | (None, _) => None,
+        (Some(_), interrupted @ Interrupted::Hurried) | (None, interrupted) => (interrupted, None),
     };
     if let Some(mut listening) = listening {
         listening.tell_rest(place, output).await?;
@@ -440,10 +443,12 @@ pub async fn leave(
     if closes && matches!(session.state, State::Idle) {
         session = place.adjourn.session(id).close().await?.commit.session;
     }
+    let told = interrupt::told(&interrupted, &session, Ended(code));
     if again.is_some() {
-        return Err(cut_short(&session, code));
+        // What has become of it holds, also if its agent has not ended yet.
+        return Err(told.filter(|_| rests(&session)).unwrap_or_else(|| cut_short(&session, code)));
     }
-    if let Some(failure) = interrupt::told(&interrupted, &session, Ended(code)) {
+    if let Some(failure) = told {
         return Err(failure);
     }
     let living = Living::of(place).await?;

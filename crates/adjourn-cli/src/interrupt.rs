@@ -1,5 +1,6 @@
 //! Ctrl-C in a command that drives a session: once suspends it, twice cancels its run.
 
+use std::cell::Cell;
 use std::pin::pin;
 
 use adjourn::core::Session;
@@ -99,6 +100,45 @@ pub async fn interrupt(
         if let Some(listening) = listening {
             listening.tell_rest(place, output).await?;
         }
+    }
+}
+
+/// Stops the host of a session that was suspended, which takes as long as its agent takes to end; a
+/// second Ctrl-C cancels the run all the same. Returns what became of the session, and a signal whose
+/// sender did not want to wait for the agent.
+pub async fn stop_suspended(
+    place: &Place,
+    id: SessionId,
+    working: Stop,
+    signals: &mut Signals,
+    output: &Output,
+) -> Result<(Interrupted, Option<Ended>), Failure> {
+    let line = Cell::new("suspended; its agent is about to end · Ctrl-C cancels its run");
+    let mut stopping = pin!(output.live_while(working.now(), || line.get().to_owned()));
+    let ended = tokio::select! {
+        stopped = &mut stopping => return stopped.map(|()| (Interrupted::Suspended, None)),
+        ended = signals.again() => ended,
+    };
+    if ended != Ended::INTERRUPT {
+        return Ok((Interrupted::Suspended, Some(ended)));
+    }
+    let canceled = cancel_suspended(place, id).await?;
+    line.set("canceled; its agent is about to end · Ctrl-C does not wait");
+    tokio::select! {
+        stopped = &mut stopping => stopped.map(|()| (canceled, None)),
+        ended = signals.again() => Ok((canceled, Some(ended))),
+    }
+}
+
+/// Cancels the run of a session that is suspended, unless it has gone on elsewhere meanwhile.
+async fn cancel_suspended(place: &Place, id: SessionId) -> Result<Interrupted, Failure> {
+    if !matches!(place.session(id).await?.state, State::Suspended(_)) {
+        return Ok(Interrupted::Left);
+    }
+    match place.adjourn.session(id).cancel().reason(REASON.to_owned()).await {
+        Ok(_) => Ok(Interrupted::Canceled),
+        Err(Error::Refused(_)) => Ok(Interrupted::Left),
+        Err(error) => Err(error.into()),
     }
 }
 

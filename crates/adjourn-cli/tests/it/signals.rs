@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::process::Child;
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::home::{Home, signal};
 use crate::pty::OnTerminal;
@@ -265,6 +266,74 @@ fn two_quick_presses_of_ctrl_c_cancel_the_run() {
         );
         assert_eq!(home.json(&["show", &id])["outcome"], "canceled");
     }
+}
+
+/// A server that answers a call when there is a file `go`, and ends neither with its input nor when it
+/// is asked to.
+const STUBBORN: &str = r#"
+trap '' TERM
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}' ;;
+    *'"tools/list"'*) result='{"tools": [{"name": "wait", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}]}' ;;
+    *'"tools/call"'*) while ! [ -e go ]; do sleep 0.02; done; result='{"content": [{"type": "text", "text": "it came"}]}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc": "2.0", "id": %s, "result": %s}\n' "$id" "$result"
+done
+while :; do sleep 1; done
+"#;
+
+/// Starts a run whose agent has that server, presses Ctrl-C, and waits until it is suspended: the
+/// command is still there, because the server is.
+fn suspended(home: &Home) -> (Child, String) {
+    let server = home.file("server.sh", STUBBORN);
+    let servers = json!({ "mcpServers": { "s": { "command": "sh", "args": [server] } } });
+    let servers = home.file("mcp.json", &servers.to_string());
+    let answers = "{\"calls\": [{\"tool\": \"s__wait\"}]}\n{\"text\": \"Over.\"}\n";
+    let model = format!("scripted:{}", home.file("answers.jsonl", answers));
+    let cwd = home.path("").display().to_string();
+    let run = ["run", "go", "--model", &model, "--mcp", &servers, "--cwd", &cwd];
+    let running = home.command(&run).spawn().unwrap();
+    let id = home.until_in_flight("s__wait");
+    signal(&running, Signal::INT);
+    home.until(&id, "state", "quiescing");
+    home.file("go", "");
+    home.until(&id, "state", "suspended");
+    (running, id)
+}
+
+#[test]
+fn a_second_ctrl_c_cancels_a_run_that_is_suspended_already() {
+    let home = Home::new();
+    let (mut running, id) = suspended(&home);
+    // Until the command has ended: a third press does not wait for the server, and takes nothing back.
+    while running.try_wait().unwrap().is_none() {
+        signal(&running, Signal::INT);
+        home.json(&["show", &id]);
+    }
+    let (code, talk) = ended(running);
+    assert_eq!(code, 130, "{talk}");
+    let hint = format!("its run was canceled\nhint: adjourn log {id}\n");
+    assert!(talk.ends_with(&hint), "{talk}");
+    let shown = home.json(&["show", &id]);
+    assert_eq!((&shown["state"], &shown["outcome"]), (&"ended".into(), &"canceled".into()));
+}
+
+#[test]
+fn another_signal_does_not_wait_for_the_agent_of_a_suspended_run_and_it_is_said_how_to_resume_it() {
+    let home = Home::new();
+    let (mut running, id) = suspended(&home);
+    while running.try_wait().unwrap().is_none() {
+        signal(&running, Signal::TERM);
+        home.json(&["show", &id]);
+    }
+    let (code, talk) = ended(running);
+    assert_eq!(code, 130, "{talk}");
+    let hint = format!("goes on where it stopped when it is resumed\nhint: adjourn resume {id}\n");
+    assert!(talk.ends_with(&hint), "{talk}");
+    assert_eq!(home.json(&["show", &id])["state"], "suspended");
 }
 
 #[test]
