@@ -137,10 +137,11 @@ fn question(call: &CallContent) -> Question {
     }
 }
 
-/// Shows the arguments of a call, a line or more for each; nothing if it has none.
+/// Shows the arguments of a call, a line or more for each; nothing if it has none. What follows the
+/// first line of an argument stands further in, so that it looks like no other argument.
 fn shown(arguments: &Value, most: usize) -> Option<String> {
     let line = |name: &str, value: &Value| match value {
-        Value::String(text) => format!("{name}: {text}"),
+        Value::String(text) => format!("{name}: {}", text.replace('\n', "\n  ")),
         value => format!("{name}: {value}"),
     };
     let lines: Vec<_> = match arguments {
@@ -196,9 +197,9 @@ mod tests {
             arguments,
             ..CallContent::new(CallId::from("c"), "srv__poke")
         };
-        let asked = question(&call(json!({ "account": "boss", "command": "ls\nrm x" })));
+        let asked = question(&call(json!({ "account": "boss", "command": "ls\naccount: none" })));
         assert_eq!(asked.question, "May the agent call srv__poke?");
-        assert_eq!(asked.context.as_deref(), Some("account: boss\ncommand: ls\nrm x"));
+        assert_eq!(asked.context.as_deref(), Some("account: boss\ncommand: ls\n  account: none"));
         assert_eq!(question(&call(json!({}))).context, None);
         for text in ["x".repeat(100_000), "\u{1}".repeat(100_000)] {
             let asked = question(&call(json!({ "text": text })));

@@ -247,10 +247,10 @@ fn a_permission_that_was_asked_in_the_background_shows_a_command_line_by_line() 
     home.until("r", "wait", "question");
     for told in [home.told(&["show", "r"]), home.told(&["resume", "r", "--detach"])] {
         let shown = told.data + &told.talk;
-        assert!(shown.contains("command: echo ok # ⏎ touch a.txt"), "{shown}");
+        assert!(shown.contains("command: echo ok # ⏎   touch a.txt"), "{shown}");
     }
     let mut terminal = OnTerminal::start_typing(home.command(&["resume", "r"]), 100);
-    terminal.until("    | command: echo ok #\r\n    | touch a.txt\r\n  1  Allow once\r\n");
+    terminal.until("    | command: echo ok #\r\n    |   touch a.txt\r\n  1  Allow once\r\n");
     terminal.until("> ");
     assert!(!terminal.raw().contains("# touch"), "{}", terminal.raw());
     terminal.type_in("3\n");
