@@ -13,15 +13,14 @@ use adjourn::core::session::{Ended, SessionEnd, State};
 use adjourn::store::Store;
 use adjourn::{Adjourn, SessionRef};
 use serde::Serialize;
-use serde_json::Value;
 use tracing::Instrument as _;
 
+use crate::arrived::Given;
 use crate::caller::{Caller, Scope};
 use crate::error::{Error, METHOD_NOT_FOUND};
 use crate::fold::{Run, Runs};
 use crate::listing::Listed;
 use crate::method::{Family, Method, Verb};
-use crate::params::Params;
 use crate::projection::{self, Viewer, Wanted};
 use crate::pushing::Receivers;
 use crate::runs::Folded;
@@ -154,20 +153,20 @@ impl<S: Store> Face<S> {
         Self { adjourn, agent, profile, folded, receivers, listed, shared }
     }
 
-    /// Does what is asked for.
+    /// Does what is asked for. What is given for it is dropped before anything is waited for.
     ///
     /// # Errors
     /// Why it is refused.
-    pub async fn ask(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
+    pub async fn ask(&self, asked: &Asked<'_>, given: Given) -> Result<Answer<S>, Error> {
         let span = trace::span(asked);
         // It has room for whatever can be asked for, and all around it would be as large and be moved
         // with it.
-        let answer = Box::pin(self.fulfil(asked, params)).instrument(span.clone()).await;
+        let answer = Box::pin(self.fulfil(asked, given)).instrument(span.clone()).await;
         span.in_scope(|| trace::answered(&answer));
         answer
     }
 
-    async fn fulfil(&self, asked: &Asked<'_>, params: &Value) -> Result<Answer<S>, Error> {
+    async fn fulfil(&self, asked: &Asked<'_>, given: Given) -> Result<Answer<S>, Error> {
         let Method { verb, version, .. } = asked.method;
         if matches!(verb, Verb::Pause | Verb::Resume | Verb::Await) {
             self.check_pausable(asked.method.family)?;
@@ -180,9 +179,7 @@ impl<S: Store> Face<S> {
         {
             return Err(Error::forbidden(scope));
         }
-        // What needs no parameters may have none.
-        let none = Value::Object(serde_json::Map::new());
-        let params = Params::read(if params.is_null() { &none } else { params })?;
+        let params = given.params()?;
         if params.tenant()?.is_some_and(|tenant| tenant != &*asked.caller.tenant) {
             // That another tenant is there is not told.
             let task = params.id().or_else(|_| params.task_id()).unwrap_or_default();
@@ -192,13 +189,13 @@ impl<S: Store> Face<S> {
             });
         }
         let result = match verb {
-            Verb::Send => self.send(asked, params).await?,
+            Verb::Send => self.send(asked, given).await?,
             Verb::Get => to_json(&self.get(asked, params).await?.written(version)),
             Verb::List => self.list(asked, params).await?.to_string(),
-            Verb::Cancel => to_json(&self.cancel(asked, params).await?.written(version)),
-            Verb::Pause => self.pause(asked, params).await?,
+            Verb::Cancel => to_json(&self.cancel(asked, given).await?.written(version)),
+            Verb::Pause => self.pause(asked, given).await?,
             Verb::Resume => self.resume(asked, params).await?,
-            Verb::Await => self.await_resumption(asked, params).await?,
+            Verb::Await => self.await_resumption(asked, given).await?,
             Verb::SetPush => self.set_push(asked, params).await?.to_string(),
             Verb::GetPush => self.get_push(asked, params).await?.to_string(),
             Verb::ListPushes => self.list_pushes(asked, params).await?.to_string(),
@@ -208,7 +205,7 @@ impl<S: Store> Face<S> {
                 self.extended_card(url, asked.caller).to_string()
             }
             Verb::Stream => {
-                return Ok(Answer::Stream(Box::new(self.send_and_watch(asked, params).await?)));
+                return Ok(Answer::Stream(Box::new(self.send_and_watch(asked, given).await?)));
             }
             Verb::Subscribe => {
                 return Ok(Answer::Stream(Box::new(self.subscribe(asked, params).await?)));

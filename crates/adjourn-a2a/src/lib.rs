@@ -6,6 +6,7 @@
 //! - [`TaskStream`] tells what happens to a task, from the journal.
 //! - [`Notifications`] are the same for a [`Receiver`] of push notifications; the program sends them.
 //! - [`Caller`] is who asks, with a tenant and [`Scopes`].
+//! - [`Arrived`] and [`Given`] are what a request brings along, with the room that it takes of a server's.
 //! - [`client`] is the other side: asking an agent, and reading what it answers.
 //!
 //! A task is a run, a context a session and those that it has led to. Nothing is kept but the journal:
@@ -14,6 +15,7 @@
 //!
 //! It knows no sockets: `adjourn-server` mounts it.
 
+mod arrived;
 pub mod artifacts;
 mod caller;
 mod card;
@@ -46,6 +48,7 @@ mod tasks;
 mod trace;
 mod version;
 
+pub use arrived::{Arrived, Given, Room};
 pub use caller::{Caller, Scope, Scopes};
 pub use error::Error;
 pub use face::{Agent, Answer, Asked, Face};

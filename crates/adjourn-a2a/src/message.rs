@@ -92,6 +92,12 @@ impl Sent {
         })
     }
 
+    /// Drops what it says, and keeps who it is and what it is for.
+    pub(crate) fn drop_words(&mut self) {
+        self.blocks.clear();
+        self.metadata.clear();
+    }
+
     /// Returns the id that the journal has of it: senders number their messages each for itself.
     pub(crate) fn journaled_id(&self, caller: &Caller) -> String {
         // The name of a caller has no space in it.

@@ -9,6 +9,7 @@ use adjourn::store::Store;
 use adjourn::{Accepted, SessionRef, Suspension};
 use serde_json::Value;
 
+use crate::arrived::Given;
 use crate::error::Error;
 use crate::face::{Asked, Face, Found, REST_PATIENCE, to_json};
 use crate::fold::Runs;
@@ -21,13 +22,10 @@ use crate::task::State;
 impl<S: Store> Face<S> {
     /// `tasks/pause`: answers when the pause is in force, or when calls in flight take too long. A
     /// peer that goes away takes nothing back.
-    pub(crate) async fn pause(
-        &self,
-        asked: &Asked<'_>,
-        params: Params<'_>,
-    ) -> Result<String, Error> {
-        let task = params.task_id()?;
-        let suspend = params::pause(params)?;
+    pub(crate) async fn pause(&self, asked: &Asked<'_>, given: Given) -> Result<String, Error> {
+        let params = given.params()?;
+        let (task, suspend) = (&params.task_id()?.to_owned(), params::pause(params)?);
+        drop(given);
         let found = self.find_now(asked, task).await?;
         let (accepted, in_force) = self.suspend(asked, &found, suspend).await?;
         Ok(match in_force {
@@ -90,10 +88,11 @@ impl<S: Store> Face<S> {
     pub(crate) async fn await_resumption(
         &self,
         asked: &Asked<'_>,
-        params: Params<'_>,
+        given: Given,
     ) -> Result<String, Error> {
-        let (task, family) = (params.task_id()?, asked.method.family);
-        let wait = params::await_resumption(params)?;
+        let (params, family) = (given.params()?, asked.method.family);
+        let (task, wait) = (&params.task_id()?.to_owned(), params::await_resumption(params)?);
+        drop(given);
         let of = |error| Error::of(error, task, family);
         let Found { session, run, .. } = self.find_now(asked, task).await?;
         let spans = spans(asked, wait.meta.as_ref());

@@ -1,9 +1,9 @@
 //! JSON-RPC: requests of both versions on one URL.
 
-use adjourn::core::json;
 use adjourn::store::Store;
 use serde_json::{Map, Value, json};
 
+use crate::arrived::{Arrived, Given, Room};
 use crate::caller::Caller;
 use crate::error::{Error, INVALID_REQUEST};
 use crate::face::{Answer, Asked, Face};
@@ -61,18 +61,22 @@ impl<S: Store> Reply<S> {
 }
 
 impl<S: Store> Face<S> {
-    /// Answers a request.
-    pub async fn rpc(&self, caller: &Caller, headers: Headers<'_>, body: &[u8]) -> Reply<S> {
-        let request = match json::read::<Value>(body, BODY_BYTES) {
-            Ok(request) => request,
-            Err(unreadable) => {
-                let error = Error::unreadable(&unreadable);
+    /// Answers a request. Its body is not kept while it waits.
+    pub async fn rpc(
+        &self,
+        caller: &Caller,
+        headers: Headers<'_>,
+        body: impl Into<Arrived>,
+    ) -> Reply<S> {
+        let (request, room) = match body.into().read() {
+            Ok(read) => read,
+            Err(error) => {
                 trace::refused(&error);
                 return Reply::failure(&Value::Null, &error);
             }
         };
         let id = id(&request);
-        match self.answer_to(caller, headers, &request).await {
+        match self.answer_to(caller, headers, request, room).await {
             Ok(Answer::Result(result)) => {
                 Reply::Object { json: success(&id, &result), error: None }
             }
@@ -85,23 +89,24 @@ impl<S: Store> Face<S> {
         &self,
         caller: &Caller,
         headers: Headers<'_>,
-        request: &Value,
+        mut request: Value,
+        room: Room,
     ) -> Result<Answer<S>, Error> {
-        let (method, params) = asked_for(headers, request).inspect_err(trace::refused)?;
-        self.ask(&headers.asked(caller, method), params).await
+        let method = asked_for(headers, &request).inspect_err(trace::refused)?;
+        let params = request.get_mut("params").map(Value::take).unwrap_or_default();
+        self.ask(&headers.asked(caller, method), Given::new(params, room)).await
     }
 }
 
-/// Returns what a request asks for, and its parameters.
-fn asked_for<'a>(headers: Headers<'_>, request: &'a Value) -> Result<(Method, &'a Value), Error> {
-    let (name, params) = read(request)?;
+/// Returns what a request asks for.
+fn asked_for(headers: Headers<'_>, request: &Value) -> Result<Method, Error> {
+    let name = named(request)?;
     Version::check(headers.version)?;
-    let method = Method::named(name).ok_or_else(|| Error::no_method(name))?;
-    Ok((method, params))
+    Method::named(name).ok_or_else(|| Error::no_method(name))
 }
 
-/// Returns the method and the parameters of a request.
-fn read(request: &Value) -> Result<(&str, &Value), Error> {
+/// Returns the name of the method that a request asks for.
+fn named(request: &Value) -> Result<&str, Error> {
     let wrong = |problem: &str| Error::new(INVALID_REQUEST, "INVALID_REQUEST", problem);
     let fields: &Map<_, _> = request.as_object().ok_or_else(|| wrong("expected one request"))?;
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
@@ -111,9 +116,7 @@ fn read(request: &Value) -> Result<(&str, &Value), Error> {
         return Err(wrong("id: expected a text or a number"));
     }
     let method = fields.get("method").and_then(Value::as_str);
-    let method = method.ok_or_else(|| wrong("method: expected a text"))?;
-    const NOTHING: &Value = &Value::Null;
-    Ok((method, fields.get("params").unwrap_or(NOTHING)))
+    method.ok_or_else(|| wrong("method: expected a text"))
 }
 
 /// Returns the id of a request; null if it has none that can be answered to.

@@ -11,41 +11,56 @@ use adjourn::driver::Message as Entry;
 use adjourn::store::{Done, Store};
 use adjourn::{Filter, Query, SessionRef};
 
+use crate::arrived::Given;
 use crate::error::{Error, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found, SEND_PATIENCE, is_exported, sent};
 use crate::message::Sent;
-use crate::params::{Params, Send};
-use crate::projection::{self, CONTEXT};
+use crate::params::Send;
+use crate::projection::{self, CONTEXT, Wanted};
 use crate::standing::Standing;
 use crate::stream::TaskStream;
 use crate::trace;
 
 impl<S: Store> Face<S> {
     /// `message/send`.
-    pub(crate) async fn send(
-        &self,
-        asked: &Asked<'_>,
-        params: Params<'_>,
-    ) -> Result<String, Error> {
-        let send = Send::read(params, asked.method.version)?;
-        let mut found = self.take_and_push(asked, &send).await?;
-        if send.blocking {
+    pub(crate) async fn send(&self, asked: &Asked<'_>, given: Given) -> Result<String, Error> {
+        let (mut found, Awaited { blocking, wanted }) = self.read_and_take(asked, given).await?;
+        if blocking {
             let rests = |standing| standing != Standing::Working;
             found = self.wait(asked, found, SEND_PATIENCE, rests).await?;
         }
-        Ok(sent(&self.show(asked, &found, send.wanted).await?, asked.method.version))
+        Ok(sent(&self.show(asked, &found, wanted).await?, asked.method.version))
     }
 
     /// `message/stream`.
     pub(crate) async fn send_and_watch(
         &self,
         asked: &Asked<'_>,
-        params: Params<'_>,
+        given: Given,
     ) -> Result<TaskStream<S>, Error> {
-        let send = Send::read(params, asked.method.version)?;
-        let found = self.take_and_push(asked, &send).await?;
-        let task = self.show(asked, &found, send.wanted).await?;
+        let (found, Awaited { wanted, .. }) = self.read_and_take(asked, given).await?;
+        let task = self.show(asked, &found, wanted).await?;
         TaskStream::begin(asked, found, task, true, &self.shared).await
+    }
+
+    /// Reads a message and takes it. Its words are kept until it is taken and no longer, so that what
+    /// waits for its task holds none of them.
+    async fn read_and_take(
+        &self,
+        asked: &Asked<'_>,
+        given: Given,
+    ) -> Result<(Found<S>, Awaited), Error> {
+        let mut send = Send::read(given.params()?, asked.method.version)?;
+        let awaited = Awaited { blocking: send.blocking, wanted: send.wanted };
+        // A pause says nothing to the agent, and is waited for.
+        let mut given = Some(given);
+        if send.pause.is_some() {
+            send.message.drop_words();
+            given = None;
+        }
+        let found = self.take_and_push(asked, &send).await?;
+        drop(given);
+        Ok((found, awaited))
     }
 
     /// Takes a message, and has the receiver that it names told what comes of it.
@@ -261,6 +276,14 @@ impl<S: Store> Face<S> {
             }
         }
     }
+}
+
+/// How a message is answered once it is taken.
+struct Awaited {
+    /// Whether the answer waits until the task rests.
+    blocking: bool,
+    /// What is wanted of the task.
+    wanted: Wanted,
 }
 
 /// Refuses the name of a context that no session can bear.

@@ -2,6 +2,7 @@
 
 use adjourn::store::Store;
 
+use crate::arrived::Given;
 use crate::error::{Error, TASK_NOT_CANCELABLE, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found, REST_PATIENCE};
 use crate::params::Params;
@@ -19,13 +20,10 @@ impl<S: Store> Face<S> {
     }
 
     /// `tasks/cancel`: answers when the task is at its end, or when calls in flight take too long.
-    pub(crate) async fn cancel(
-        &self,
-        asked: &Asked<'_>,
-        params: Params<'_>,
-    ) -> Result<Task, Error> {
-        let id = params.id()?;
-        let found = self.find(asked, id).await?;
+    pub(crate) async fn cancel(&self, asked: &Asked<'_>, given: Given) -> Result<Task, Error> {
+        let id = given.params()?.id()?.to_owned();
+        drop(given);
+        let found = self.find(asked, &id).await?;
         if let Standing::Over(outcome) = found.standing() {
             let problem = format!("the task is {}", outcome.as_str());
             let error = Error::new(TASK_NOT_CANCELABLE, "TASK_NOT_CANCELABLE", problem);
@@ -34,7 +32,7 @@ impl<S: Store> Face<S> {
         let Found { session, run, .. } = found;
         let family = asked.method.family;
         let canceled = session.cancel().of_run(run).await;
-        let canceled = canceled.map_err(|error| Error::of(error, id, family))?;
+        let canceled = canceled.map_err(|error| Error::of(error, &id, family))?;
         let found = self.after(session, run, &canceled.commit.session, family).await?;
         let over = |standing| matches!(standing, Standing::Over(_));
         let found = self.wait(asked, found, REST_PATIENCE, over).await?;

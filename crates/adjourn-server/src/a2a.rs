@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use adjourn::core::json;
 use adjourn::core::transcript::Digest;
 use adjourn::store::Store;
 use adjourn_a2a::rpc::{self, Headers, Reply};
 use adjourn_a2a::{
-    Activated, Answer, Caller, Error, Face, Stopping, StreamEvent, TaskStream, Told, Version,
-    error, rest,
+    Activated, Answer, Arrived, Caller, Error, Face, Given, Stopping, StreamEvent, TaskStream,
+    Told, Version, error, rest,
 };
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -27,7 +26,7 @@ use httpdate::HttpDate;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::body::{Arrived, Room};
+use crate::body::Room;
 use crate::connections::ConnectionSlot;
 use crate::names::Names;
 use crate::problem::Problem;
@@ -124,13 +123,13 @@ async fn call<S: Store>(
     request: Request,
 ) -> Response {
     let answer = async {
-        let heard = Heard::read(&door, caller, &slot, &room, request).await?;
+        let (heard, body) = Heard::read(&door, caller, &slot, &room, request).await?;
         let Some(kind) = heard.kind else {
             let failure = rpc::failure(&Value::Null, &no_json()).to_string();
             return Ok(object(StatusCode::OK, JSON[0], failure, None));
         };
         let echo = heard.activated.echo();
-        let reply = door.face.rpc(&heard.caller, heard.headers(&stopping), &heard.body.bytes).await;
+        let reply = door.face.rpc(&heard.caller, heard.headers(&stopping), body).await;
         Ok(match reply {
             Reply::Object { json, error } => {
                 // An error of JSON-RPC has the status of a success, but for what a token forbids.
@@ -163,10 +162,10 @@ async fn by_path<S: Store>(
     request: Request,
 ) -> Response {
     let answer = async {
-        let heard = Heard::read(&door, caller, &slot, &room, request).await?;
+        let (heard, body) = Heard::read(&door, caller, &slot, &room, request).await?;
         let (kind, echo) = (heard.kind.unwrap_or(JSON[0]), heard.activated.echo());
         let version = heard.path().version();
-        Ok(match heard.ask(&door.face, &stopping).await {
+        Ok(match heard.ask(&door.face, &stopping, body).await {
             Ok(Answer::Result(result)) => object(StatusCode::OK, kind, result, echo),
             Ok(Answer::Stream(stream)) => {
                 events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
@@ -186,11 +185,10 @@ async fn by_path<S: Store>(
     answer.unwrap_or_else(axum::response::IntoResponse::into_response)
 }
 
-/// A request of a caller who is known.
+/// A request of a caller who is known, without its body: that is not kept for as long.
 struct Heard {
     caller: Caller,
     head: Parts,
-    body: Arrived,
     /// The content type, as the answer mirrors it; nothing if it is not JSON.
     kind: Option<&'static str>,
     activated: Activated,
@@ -205,7 +203,7 @@ impl Heard {
         slot: &ConnectionSlot,
         room: &Room,
         request: Request,
-    ) -> Result<Self, Problem> {
+    ) -> Result<(Self, Arrived), Problem> {
         let (head, body) = request.into_parts();
         let body = room.read(body, rpc::BODY_BYTES, slot).await?;
         slot.stores();
@@ -214,7 +212,7 @@ impl Heard {
         let activated = door.face.activated(activated);
         let kind = content_type(&head.headers);
         let url = door.secured.then(|| url(&door.names, &head.headers));
-        Ok(Self { caller, head, body, kind, activated, url })
+        Ok((Self { caller, head, kind, activated, url }, body))
     }
 
     fn text(&self, name: HeaderName) -> Option<&str> {
@@ -245,17 +243,21 @@ impl Heard {
     }
 
     /// Asks for what a path stands for.
-    async fn ask<S: Store>(&self, face: &Face<S>, stopping: &Stopping) -> Result<Answer<S>, Error> {
+    async fn ask<S: Store>(
+        &self,
+        face: &Face<S>,
+        stopping: &Stopping,
+        body: Arrived,
+    ) -> Result<Answer<S>, Error> {
         let headers = self.headers(stopping);
         Version::check(headers.version)?;
-        let body = match self.body.bytes.as_slice() {
-            [] => Value::Null,
-            _ if self.kind.is_none() => return Err(no_json()),
-            body => json::read(body, rpc::BODY_BYTES)
-                .map_err(|unreadable| Error::unreadable(&unreadable))?,
+        let (body, room) = match body.bytes.is_empty() {
+            true => (Value::Null, None),
+            false if self.kind.is_none() => return Err(no_json()),
+            false => body.read()?,
         };
         let (method, params) = rest::read(self.path(), body)?;
-        face.ask(&headers.asked(&self.caller, method), &params).await
+        face.ask(&headers.asked(&self.caller, method), Given::new(params, room)).await
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn_a2a::Arrived;
 use axum::body::{Body, HttpBody as _};
 use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,12 +27,6 @@ impl Default for Room {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(BODIES_BYTES)))
     }
-}
-
-/// A body that has arrived, and the room that it takes as long as it is kept.
-pub(crate) struct Arrived {
-    pub(crate) bytes: Vec<u8>,
-    _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
@@ -82,6 +77,6 @@ impl Room {
             }
             bytes.extend_from_slice(&piece);
         }
-        Ok(Arrived { bytes, _room: room })
+        Ok(Arrived { bytes, room: room.map(|room| Box::new(room) as _) })
     }
 }

@@ -4,11 +4,16 @@
 use std::time::Duration;
 
 use adjourn::core::Session;
+use adjourn::core::session::Phase;
+use adjourn_a2a::rpc;
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::Awaited;
 use serde_json::{Value, json};
 
 use crate::agent::{BOSS, DONE, JSON, STATES, Served, Setting, request, words};
+
+/// Less than any request waits.
+const SOON: Duration = Duration::from_secs(10);
 
 /// The agent works at something that takes a minute, on a clock that is moved by hand.
 const BUILDS: &str = r#"{"steps": [{"tool": {"name": "build", "ms": 60000}}, {"say": "merged"}]}"#;
@@ -27,6 +32,11 @@ async fn result(served: &Served, method: &str, params: &Value) -> Value {
     let answer = ask(served, method, params).await.answer().await.unwrap().json();
     assert!(answer.get("result").is_some(), "{method}: {answer}");
     answer["result"].clone()
+}
+
+/// Makes a body as long as one may be, by what JSON leaves out of account.
+fn padded(body: &str) -> String {
+    format!("{body}{}", " ".repeat(rpc::BODY_BYTES - body.len()))
 }
 
 async fn begin(served: &Served) -> String {
@@ -91,4 +101,109 @@ async fn a_peer_that_hangs_up_takes_no_pause_back() {
     assert_eq!(shown["status"]["state"], "paused-by-client");
     served.stop().await;
     host.stop().await;
+}
+
+/// Finds that others are heard, whose requests have bodies: soon, and not when what waits is answered.
+async fn others_are_heard(served: &Served, task: &str) {
+    let get = request("tasks/get", &json!({ "id": task }));
+    let event = r#"{"specversion":"1.0","id":"1","source":"ci","type":"a"}"#;
+    let mut other = Awaited::open(served.address).await;
+    let heard = async {
+        for (what, kind, body) in [
+            ("POST /a2a", "application/json", get.as_str()),
+            ("POST /v1/events", "application/cloudevents+json", event),
+        ] {
+            let headers = [("content-type", kind), BOSS];
+            while other.send(what, &headers, body).await.status != 200 {}
+        }
+    };
+    assert!(tokio::time::timeout(SOON, heard).await.is_ok(), "others are kept out");
+}
+
+/// As much as there is room for is sent by four who then wait.
+#[tokio::test]
+async fn sends_that_wait_take_no_room_from_others() {
+    let fixture = Fixture::new();
+    let served = Setting::new(BUILDS).on(&fixture).await;
+    let task = begin(&served).await;
+    let mut waiting = Vec::new();
+    for number in 0..4 {
+        let send = json!({ "message": words(&format!("long-{number}")) });
+        let mut connection = Awaited::open(served.address).await;
+        let body = padded(&request("message/send", &send));
+        connection.begin("POST /a2a", &[JSON, BOSS], &body).await;
+        waiting.push(connection);
+    }
+    // They wait when their tasks have begun. To list these needs no body.
+    let mut listing = Awaited::open(served.address).await;
+    let taken = async {
+        while listing.send("GET /a2a/tasks", &[BOSS], "").await.json()["totalSize"] != 5 {}
+    };
+    tokio::time::timeout(SOON, taken).await.unwrap();
+    others_are_heard(&served, &task).await;
+    drop(waiting);
+    served.stop().await;
+}
+
+/// Ways to wait but for a send of words.
+#[derive(Clone, Copy)]
+enum Way {
+    Pause,
+    PauseByPath,
+    PauseByMessage,
+    Cancel,
+}
+
+impl Way {
+    /// Returns where a task is asked for it, and with which body.
+    fn of(self, task: &str) -> (String, String) {
+        let rpc = |method, params| ("POST /a2a".to_owned(), request(method, &params));
+        let pause = json!({ "reason": "review" });
+        match self {
+            Self::Pause => rpc("tasks/pause", json!({ "taskId": task, "reason": "review" })),
+            Self::PauseByPath => (format!("POST /a2a/tasks/{task}:pause"), pause.to_string()),
+            Self::PauseByMessage => {
+                let mut message = words("pause");
+                message["taskId"] = task.into();
+                message["metadata"] = json!({ "harn": { "pause": pause } });
+                rpc("message/send", json!({ "message": message }))
+            }
+            Self::Cancel => rpc("tasks/cancel", json!({ "id": task })),
+        }
+    }
+
+    /// Returns whether the session was asked for it.
+    fn is_asked(self, session: &Session) -> bool {
+        match self {
+            Self::Cancel => session.phase() == Phase::Canceling,
+            _ => session.pause_reason() == Some("review"),
+        }
+    }
+}
+
+/// The same, by every other way to wait.
+#[tokio::test]
+async fn pauses_and_cancels_that_wait_take_no_room_from_others() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let served = Setting::new(BUILDS).on(&fixture).await;
+    let (mut waiting, mut last) = (Vec::new(), String::new());
+    for way in [Way::Pause, Way::PauseByPath, Way::PauseByMessage, Way::Cancel] {
+        let id = format!("m{}", waiting.len());
+        let params = json!({ "message": words(&id), "configuration": { "blocking": false } });
+        let task = result(&served, "message/send", &params).await;
+        last = task["id"].as_str().unwrap().to_owned();
+        let session = fixture.adjourn().session_of(last.parse().unwrap()).await.unwrap().unwrap();
+        fixture.until_in_flight(session.id(), "build").await;
+        let (path, body) = way.of(&last);
+        let mut connection = Awaited::open(served.address).await;
+        connection.begin(&path, &[JSON, BOSS], &padded(&body)).await;
+        fixture.until(session.id(), "asked", |session| way.is_asked(session)).await;
+        waiting.push(connection);
+    }
+    others_are_heard(&served, &last).await;
+    drop(waiting);
+    served.stop().await;
+    // What is in flight takes a minute of a clock that stands still.
+    host.kill().await;
 }
