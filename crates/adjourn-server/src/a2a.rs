@@ -234,9 +234,10 @@ impl Heard {
     fn path(&self) -> rest::Request<'_> {
         let uri = &self.head.uri;
         let how = match self.head.method {
-            Method::GET => rest::How::Get,
+            Method::POST => rest::How::Post,
             Method::DELETE => rest::How::Delete,
-            _ => rest::How::Post,
+            // HEAD is a GET whose body is not sent: what is no order changes nothing.
+            _ => rest::How::Get,
         };
         let path = uri.path().strip_prefix(PATH).unwrap_or_default().trim_start_matches('/');
         rest::Request { how, path, query: uri.query().unwrap_or_default() }

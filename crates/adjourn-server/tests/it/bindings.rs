@@ -2,7 +2,7 @@
 
 use adjourn_a2a::Profile;
 use adjourn_testkit::host::Fixture;
-use adjourn_testkit::http::Events;
+use adjourn_testkit::http::{Awaited, Events};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
@@ -177,6 +177,30 @@ async fn pauses_have_verbs_and_errors_of_their_own_over_http_json() {
             assert_eq!(answer.status, 404, "{verb}: {}", answer.body);
         }
     }
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_for_the_head_alone_changes_nothing_and_is_sent_no_body() {
+    let fixture = Fixture::new();
+    let served = Setting::new(DONE).on(&fixture).await;
+    let task = served.begin("m1");
+    let head = async |path: &str| {
+        let mut connection = Awaited::open(served.address).await;
+        connection.begin(&format!("HEAD /a2a/{path}"), &[BOSS, ("connection", "close")], "").await;
+        let mut answer = Vec::new();
+        connection.rest(&mut answer).await.unwrap();
+        String::from_utf8(answer).unwrap()
+    };
+    for verb in ["cancel", "pause", "resume", "awaitResumption"] {
+        let answer = head(&format!("tasks/{task}:{verb}")).await;
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{verb}: {answer}");
+    }
+    assert!(head("message:send").await.starts_with("HTTP/1.1 404 "));
+    let answer = head(&format!("tasks/{task}")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{answer}");
+    let still = served.result("tasks/get", &json!({ "id": task }));
+    assert_eq!(still["status"]["state"], "working");
     served.stop().await;
 }
 
