@@ -12,6 +12,7 @@ mod bad_input;
 mod bindings;
 mod intake;
 mod push;
+mod push_keys;
 mod seed;
 mod stopping;
 mod waiting;

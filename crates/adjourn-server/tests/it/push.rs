@@ -1,11 +1,8 @@
 //! Push notifications, to a receiver on loopback.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use adjourn::Adjourn;
 use adjourn::clock::Environment as _;
-use adjourn::keys::{Key, Keys, Revocation};
 use adjourn_a2a::RECIPIENT_KIND;
 use adjourn_server::{Access, Pusher};
 use adjourn_store::Store as _;
@@ -18,19 +15,19 @@ use serde_json::{Value, json};
 use crate::agent::{BOSS, DONE, JSON, STATES, Served, Setting, token, words};
 
 /// An agent that says something, waits for an event, and says more.
-const WAITS: &str = r#"{"steps": [{"say": "I look."},
+pub const WAITS: &str = r#"{"steps": [{"say": "I look."},
     {"await": {"reason": "ci", "conditions": {"onEvent": "ci.passed"}}}, {"say": "Done."}]}"#;
 
 /// An agent that is served with push notifications to loopback addresses, which have half a second
 /// for an answer.
-fn pushing(script: &str) -> Setting<'_> {
+pub fn pushing(script: &str) -> Setting<'_> {
     let pusher = Pusher::patient(true, Duration::from_millis(500)).unwrap();
     Setting { pusher: Some(pusher), ..Setting::new(script) }
 }
 
 /// Waits until telling the one receiver of a task has failed so often in a row, and lets as much time
 /// pass as it is put off.
-async fn until_failed(fixture: &Fixture, task: &str, tries: u32) -> Duration {
+pub async fn until_failed(fixture: &Fixture, task: &str, tries: u32) -> Duration {
     let run = task.parse().unwrap();
     let session = fixture.adjourn().session_of(run).await.unwrap().unwrap().id();
     let start = Instant::now();
@@ -47,7 +44,7 @@ async fn until_failed(fixture: &Fixture, task: &str, tries: u32) -> Duration {
 }
 
 /// Begins a task with a receiver of 1.0 for it, and returns its id.
-fn begin(served: &Served, headers: &[(&str, &str)], id: &str, config: &Value) -> String {
+pub fn begin(served: &Served, headers: &[(&str, &str)], id: &str, config: &Value) -> String {
     let params = json!({
         "message": { "messageId": id, "role": "ROLE_USER", "parts": [{ "text": "go" }] },
         "configuration": { "returnImmediately": true, "taskPushNotificationConfig": config },
@@ -61,7 +58,7 @@ fn states(all: &[Received]) -> Vec<&str> {
     all.iter().filter_map(Received::state).collect()
 }
 
-async fn is_given_up(fixture: &Fixture, task: &str) -> bool {
+pub async fn is_given_up(fixture: &Fixture, task: &str) -> bool {
     let run = task.parse().unwrap();
     let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
     let all = session.recipients(run, RECIPIENT_KIND).await.unwrap();
@@ -523,33 +520,4 @@ async fn two_servers_tell_a_receiver_in_order_and_each_event_once() {
     one.stop().await;
     two.stop().await;
     assert_eq!(receiver.came(), None);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_receiver_whose_key_was_revoked_is_given_up_and_shown_without_its_url() {
-    let fixture = Fixture::new();
-    let receiver = Receiver::new();
-    let served = pushing(WAITS).on(&fixture).await;
-    let task = begin(&served, &[], "m1", &json!({ "id": "c", "url": receiver.url("/") }));
-    served.stop().await;
-
-    let old = adjourn_testkit::store::keys().current().clone();
-    let revoked = Revocation { at: fixture.clock.now(), reason: "stolen".to_owned() };
-    let new = Key::from_secrets(fixture.clock.now(), &[3; 32], &[4; 32]);
-    let clock = Arc::new(fixture.clock.clone());
-    let adjourn = Adjourn::on(fixture.another(), fixture.hosts(), clock).unwrap();
-    adjourn.keep_secrets_with(Keys::only(new).accepting(old, Some(revoked)));
-    let served = pushing(WAITS).on_store(adjourn.in_tenant(TENANT)).await;
-    served.result("tasks/pause", &json!({ "taskId": task }));
-    while !is_given_up(&fixture, &task).await {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    let listed = served.result("ListTaskPushNotificationConfigs", &json!({ "taskId": task }));
-    assert_eq!(listed["configs"], json!([{ "id": "c", "url": "", "taskId": task }]));
-    // Set again, it goes on where it was.
-    let params = json!({ "taskId": task, "id": "c", "url": receiver.url("/") });
-    served.result("CreateTaskPushNotificationConfig", &params);
-    served.result("tasks/cancel", &json!({ "id": task }));
-    assert_eq!(receiver.until("TASK_STATE_CANCELED").len(), 2, "the pause, and the end");
-    served.stop().await;
 }

@@ -246,7 +246,8 @@ impl<S: Store> Recipients<S> {
                 let body = Err(DecryptError::Changed);
                 let mut taken = TakenRecipient { adjourn, rung, row, body };
                 let told = taken.place();
-                taken.told(told, Then::Later { after: NO_KEYS, failed: true }).await?;
+                // It is not the recipient that fails.
+                taken.told(told, Then::Later { after: NO_KEYS, failed: false }).await?;
                 Ok(None)
             }
             Err(error) => Err(error),
