@@ -232,3 +232,38 @@ async fn what_a_client_may_not_call_its_own_is_left_alone() {
     assert_eq!(task["status"]["state"], "working");
     served.stop().await;
 }
+
+/// On a runtime of one thread, which the server needs too.
+async fn is_alive(served: &Served) {
+    let answer = Awaited::open(served.address).await.send("GET /healthz", &[], "").await;
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_nothing_of_its_answer_is_hung_up_on_and_others_are_served() {
+    const BYTES: usize = 11 * 1024 * 1024;
+    let fixture = Fixture::new();
+    let served = Setting::new(DONE).on(&fixture).await;
+    let mut message = crate::agent::words("m1");
+    message["parts"][0]["text"] = "x".repeat(BYTES).into();
+    let params = json!({ "message": message, "configuration": { "blocking": false } });
+    let headers = [JSON, BOSS];
+    let mut other = Awaited::open(served.address).await;
+    let sent = other.send("POST /a2a", &headers, &request("message/send", &params)).await.json();
+    let get = format!("GET /a2a/tasks/{}", sent["result"]["id"].as_str().unwrap());
+    let mut slow = Awaited::open(served.address).await;
+    slow.begin(&get, &[BOSS], "").await;
+    // The answer has begun.
+    slow.line().await.unwrap().unwrap();
+    let body = request("tasks/get", &json!({ "id": "run-x" }));
+    assert_eq!(other.send("POST /a2a", &headers, &body).await.status, 200);
+    // A peer has a minute, which this clock takes when there is nothing else to do.
+    tokio::time::pause();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    tokio::time::resume();
+    let mut taken = Vec::new();
+    let _ = slow.rest(&mut taken).await;
+    assert!(taken.len() < BYTES, "it took its time, and the whole answer came");
+    is_alive(&served).await;
+    served.stop().await;
+}
