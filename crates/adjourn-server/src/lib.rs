@@ -29,6 +29,7 @@ mod names;
 mod problem;
 mod push;
 mod push_guard;
+mod push_hosts;
 mod slow_peer;
 
 use std::future::Future;

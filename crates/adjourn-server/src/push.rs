@@ -16,10 +16,11 @@ use adjourn_a2a::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use reqwest::{Client, redirect};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::push_guard::PushGuard;
+use crate::push_hosts::{Hosts, Visit};
 
 /// How long a receiver may take for one notification.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
@@ -27,12 +28,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(15);
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// How many receivers are told at once.
 const AT_ONCE: usize = 128;
-/// How many of these may be at one host, so that one that is slow does not keep the others waiting.
-const AT_ONE_HOST: usize = 8;
-/// How many of those at one host may be receivers that have failed, so that they do not keep others at
-/// the same host waiting.
-const FAILED_AT_ONE_HOST: usize = 4;
-/// How long a receiver waits whose host is busy.
+/// How long a receiver waits for a place at its host before it is put off.
 const BUSY: Duration = Duration::from_secs(5);
 /// How long it takes until a receiver is tried again for the first time; the wait doubles each time.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -52,8 +48,7 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub struct Pusher {
     guard: PushGuard,
     client: Client,
-    /// How many deliveries are under way at each host.
-    hosts: Mutex<HashMap<String, usize>>,
+    hosts: Arc<Hosts>,
 }
 
 /// Why a notification was not delivered.
@@ -102,7 +97,7 @@ impl Pusher {
             .dns_resolver(Arc::new(guard))
             .build()
             .map_err(|error| error.to_string())?;
-        Ok(Self { guard, client, hosts: Mutex::default() })
+        Ok(Self { guard, client, hosts: Arc::default() })
     }
 
     /// Posts one notification.
@@ -143,23 +138,6 @@ impl Pusher {
             Err(error) => Err(Failure::passing(innermost(error))),
         }
     }
-
-    /// Takes a place among those at a host; nothing if there is none for a receiver that has failed
-    /// so often.
-    fn enter(self: &Arc<Self>, host: &str, failures: u32) -> Option<Visit> {
-        let mut hosts = self.hosts();
-        let there = hosts.entry(host.to_owned()).or_default();
-        let most = if failures > 0 { FAILED_AT_ONE_HOST } else { AT_ONE_HOST };
-        if *there >= most {
-            return None;
-        }
-        *there += 1;
-        Some(Visit { pusher: Arc::clone(self), host: host.to_owned() })
-    }
-
-    fn hosts(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Receivers for Pusher {
@@ -168,28 +146,15 @@ impl Receivers for Pusher {
     }
 }
 
-/// A place among those at a host, as long as this is there.
-struct Visit {
-    pusher: Arc<Pusher>,
-    host: String,
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        let mut hosts = self.pusher.hosts();
-        if let Some(there) = hosts.get_mut(&self.host) {
-            *there -= 1;
-            if *there == 0 {
-                hosts.remove(&self.host);
-            }
-        }
-    }
-}
+/// The room of one that is told; it is there, since what gives it is never closed.
+type Room = Option<OwnedSemaphorePermit>;
 
 /// What all deliveries of a server share.
 struct Deliveries<S: Store> {
     face: Arc<Face<S>>,
     pusher: Arc<Pusher>,
+    /// The room for those that are told at once.
+    room: Arc<Semaphore>,
     /// What receivers are told next, by their number, so that a task is not read from its beginning for
     /// each notification.
     kept: Mutex<HashMap<i64, Notifications<S>>>,
@@ -208,8 +173,9 @@ pub(crate) async fn push<S: Store>(face: Arc<Face<S>>, pusher: Arc<Pusher>, stop
             () = stopping.begun() => return,
         }
     };
-    let deliveries = Arc::new(Deliveries { face, pusher, kept: Mutex::default() });
     let (room, mut under_way) = (Arc::new(Semaphore::new(AT_ONCE)), JoinSet::new());
+    let kept = Mutex::default();
+    let deliveries = Arc::new(Deliveries { face, pusher, room: Arc::clone(&room), kept });
     loop {
         let next = async {
             // It is never closed.
@@ -225,8 +191,7 @@ pub(crate) async fn push<S: Store>(face: Arc<Face<S>>, pusher: Arc<Pusher>, stop
             Ok(taken) => {
                 let (deliveries, stopping) = (Arc::clone(&deliveries), stopping.clone());
                 under_way.spawn(async move {
-                    let _room = room;
-                    if let Err(error) = deliveries.tell(taken, &stopping).await {
+                    if let Err(error) = deliveries.tell(taken, room, &stopping).await {
                         tracing::warn!("push notifications are held up: {error}");
                     }
                 });
@@ -245,6 +210,7 @@ impl<S: Store> Deliveries<S> {
     async fn tell(
         &self,
         mut taken: TakenRecipient<S>,
+        room: Room,
         stopping: &Stopping,
     ) -> Result<(), adjourn::Error> {
         let place = taken.place();
@@ -263,9 +229,12 @@ impl<S: Store> Deliveries<S> {
             }
         };
         let server = host(&receiver.url);
-        let Some(_visit) = self.pusher.enter(&server, taken.tries()) else {
-            let then = Then::Later { after: jittered(&self.face, BUSY * 2), failed: false };
-            return taken.told(place, then).await.map(drop);
+        let Some(_admitted) = self.admit(&server, taken.tries() > 0, room, stopping).await else {
+            let after = match stopping.is_begun() {
+                true => Duration::ZERO,
+                false => jittered(&self.face, BUSY * 2),
+            };
+            return taken.told(place, Then::Later { after, failed: false }).await.map(drop);
         };
         let kept = self.kept().remove(&taken.number());
         let kept = kept.filter(|kept| kept.place() == place && kept.is_for(&receiver));
@@ -316,6 +285,31 @@ impl<S: Store> Deliveries<S> {
             if !taken.told(notification.told, then).await? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Takes a place at the host of a receiver, and keeps the room that it has among all that are told;
+    /// while it waits for a place, its room is for others. Returns nothing if it has waited for long.
+    async fn admit(
+        &self,
+        host: &str,
+        has_failed: bool,
+        room: Room,
+        stopping: &Stopping,
+    ) -> Option<(Visit, Room)> {
+        let guest = match self.pusher.hosts.come(host, has_failed)?.try_enter() {
+            Ok(visit) => return Some((visit, room)),
+            Err(guest) => guest,
+        };
+        drop(room);
+        let admitted = async {
+            let visit = guest.enter().await?;
+            Some((visit, Arc::clone(&self.room).acquire_owned().await.ok()))
+        };
+        tokio::select! {
+            admitted = admitted => admitted,
+            () = tokio::time::sleep(BUSY) => None,
+            () = stopping.begun() => None,
         }
     }
 
@@ -443,16 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_visited_by_so_many_at_once_and_the_place_is_given_back() {
-        let pusher = Arc::new(Pusher::new(true).unwrap());
-        let failed: Vec<_> = (0..AT_ONE_HOST).filter_map(|_| pusher.enter("a", 1)).collect();
-        assert_eq!(failed.len(), FAILED_AT_ONE_HOST, "they leave room for others");
-        let others: Vec<_> = (0..AT_ONE_HOST).filter_map(|_| pusher.enter("a", 0)).collect();
-        assert_eq!(others.len(), AT_ONE_HOST - FAILED_AT_ONE_HOST);
-        assert!(pusher.enter("b", 1).is_some());
-        drop((failed, others));
-        assert!(pusher.enter("a", 1).is_some());
-        assert!(pusher.hosts().is_empty());
+    fn receivers_are_told_apart_by_host_and_port() {
         assert_eq!(host("https://Example.org.:8443/x?y"), "example.org:8443");
         assert_eq!(host("https://example.org./x"), "example.org");
     }

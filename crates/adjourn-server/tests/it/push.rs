@@ -1,5 +1,6 @@
 //! Push notifications, to a receiver on loopback.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use adjourn::clock::Environment as _;
@@ -343,6 +344,24 @@ async fn a_receiver_that_fails_too_often_is_given_up_until_it_is_set_again() {
     while !is_given_up(&fixture, &gone).await {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+    served.stop().await;
+}
+
+/// On a clock that stands still, so that what is put off is not told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn receivers_wait_for_others_at_the_same_host_and_are_not_put_off() {
+    let fixture = Fixture::new();
+    let (served, receiver) = (pushing(WAITS).on(&fixture).await, Receiver::new());
+    receiver.replies(std::iter::repeat_n(Reply::Nothing, 8));
+    let config = json!({ "id": "c", "url": receiver.url("/") });
+    let tasks: BTreeSet<_> =
+        (0..12).map(|number| begin(&served, &[], &format!("m{number}"), &config)).collect();
+    for task in &tasks {
+        served.result("tasks/cancel", &json!({ "id": task }));
+    }
+    let task_of = |told: Received| told.key().split('/').next().unwrap().to_owned();
+    let told: BTreeSet<_> = tasks.iter().map(|_| task_of(receiver.next())).collect();
+    assert_eq!(told, tasks);
     served.stop().await;
 }
 
