@@ -62,6 +62,12 @@ impl Token {
             .to_ascii_lowercase()
             .parse()
             .map_err(|_| "expected a SHA-256 digest: 64 hex digits".to_owned())?;
+        if digest == Digest::of(b"") {
+            // As of a variable that was not set.
+            let problem =
+                "this is the digest of an empty text: there was no token when it was made";
+            return Err(problem.to_owned());
+        }
         let scope = |word: &str| {
             let known = Scope::ALL.map(Scope::as_str).join(", ");
             let scope = Scope::named(word);
@@ -104,6 +110,9 @@ impl Access {
         let Some(shown) = bearer(headers) else {
             return self.open.clone().ok_or_else(unauthorised);
         };
+        if shown.is_empty() {
+            return Err(unauthorised());
+        }
         let shown = Digest::of(shown.as_bytes());
         // All of them are compared, so that the time it takes tells nothing.
         let found = self.tokens.iter().fold(None, |found, token| {
@@ -126,7 +135,7 @@ pub(crate) async fn only_known(
 ) -> Response {
     match access.caller(request.headers()) {
         Ok(caller) => {
-            let _under_way = slot.work();
+            let Some(_under_way) = slot.work() else { return no_room().into_response() };
             request.extensions_mut().insert(caller);
             next.run(request).await
         }
@@ -147,7 +156,8 @@ pub(crate) fn allowed(caller: &Caller, scope: Scope) -> Result<(), Problem> {
 
 /// Returns the bearer token that a caller shows.
 ///
-/// One that shows something else, or a text that cannot be read, has shown an empty one.
+/// One that shows something else, or a text that cannot be read, has shown an empty one, which is no
+/// token of any caller.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let shown = headers.get(header::AUTHORIZATION)?.to_str().ok();
     let (scheme, token) = shown.and_then(|value| value.split_once(' ')).unwrap_or_default();
@@ -156,6 +166,12 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 fn unauthorised() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "the bearer token is missing or wrong")
+}
+
+/// Says that there is no place for one more caller who is known.
+fn no_room() -> Problem {
+    let problem = "too many connections are at work; try again";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem)
 }
 
 /// Compares without telling by its duration how much was right.
@@ -190,6 +206,12 @@ mod tests {
         let unknown = Token::read(&format!("ci {DIGEST} write"), "local").unwrap_err();
         assert!(unknown.starts_with("there is no scope \"write\"; there are read, "), "{unknown}");
         assert!(Token::read(&format!("ci {DIGEST} read team x"), "local").is_err());
+        // As of a variable that is not set.
+        let empty = Token::read(&format!("ci {} read", Digest::of(b"")), "local").unwrap_err();
+        assert_eq!(
+            empty,
+            "this is the digest of an empty text: there was no token when it was made"
+        );
     }
 
     #[test]
@@ -209,6 +231,11 @@ mod tests {
         }
         for wrong in ["Bearer wrong", "Basic x", "secret"] {
             assert!(open.caller(&shown(wrong)).is_err(), "{wrong}: a wrong token is no token");
+        }
+        let caller = open.caller(&HeaderMap::new()).unwrap();
+        let empty = Access::with([Token::new(Digest::of(b""), caller)]);
+        for nothing in ["Basic x", "Bearer ", "Bearer", "\u{e9}"] {
+            assert!(empty.caller(&shown(nothing)).is_err(), "{nothing}: an empty token is none");
         }
         let events = Token::for_events("ring", "local");
         assert!(events.allows(Scope::Event) && !events.allows(Scope::Read));

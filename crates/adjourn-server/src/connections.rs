@@ -1,21 +1,32 @@
 //! How many connections there are, and which of them makes room for another.
 //!
-//! A slow caller must not keep others out, and a stranger must not push out those who are known: when
-//! there is no room, a connection is closed that nothing is known of, then one of a caller who is
-//! known and asks for nothing, and last one that is at work; among these the one that has been waited
-//! for longest. One whose events are being stored is not closed.
+//! A slow caller must not keep others out, and a stranger must not push out those who are known. So
+//! some places are for strangers alone, callers who have not shown who they are: a connection takes
+//! the place of a stranger, if there is no other, and leaves it when its caller shows who it is. Where
+//! there is no place among the known then, one of these is closed: one that asks for nothing, and else
+//! one that is at work; among these the one that has been waited for longest. One whose events are
+//! being stored is not closed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+/// Which part of all places is for strangers alone.
+const OF_STRANGERS: usize = 16;
+
 /// The connections of a listener.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Connections(Arc<Mutex<Open>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Open {
+    /// How many there may be.
+    most: usize,
+    /// How many of them may be of callers who are known.
+    most_known: usize,
+    /// How many of them are.
+    known: usize,
     /// How often a connection was heard of; orders them without a clock.
     heard: u64,
     last: u64,
@@ -35,27 +46,6 @@ struct Held {
     hang_up: Arc<Notify>,
 }
 
-/// What a connection is worth when there is no room, the least first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    /// Its caller has not shown who it is.
-    Stranger,
-    /// Its caller is known, and asks for nothing.
-    Idle,
-    /// A request of a known caller is under way, or a stream.
-    AtWork,
-}
-
-impl Held {
-    const fn rank(&self) -> Rank {
-        match (self.known, self.at_work) {
-            (_, 1..) => Rank::AtWork,
-            (true, 0) => Rank::Idle,
-            (false, 0) => Rank::Stranger,
-        }
-    }
-}
-
 /// The place of one connection, free again when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
@@ -65,11 +55,20 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl Connections {
-    /// Takes a place among `most`, if need be that of a connection which is only waited for.
-    pub(crate) fn admit(&self, most: usize) -> Option<Arc<ConnectionSlot>> {
+    /// Makes room for so many, of which at least one is for a stranger and one for a caller who is
+    /// known.
+    pub(crate) fn new(most: usize) -> Self {
+        let most = most.max(2);
+        let most_known = most - (most / OF_STRANGERS).max(1);
+        let (known, heard, last, slots) = (0, 0, 0, BTreeMap::new());
+        Self(Arc::new(Mutex::new(Open { most, most_known, known, heard, last, slots })))
+    }
+
+    /// Takes a place, if need be that of a stranger: where all are taken, some are taken by strangers.
+    pub(crate) fn admit(&self) -> Arc<ConnectionSlot> {
         let mut open = self.open();
-        if open.slots.len() >= most && !open.make_room() {
-            return None;
+        if open.slots.len() >= open.most {
+            open.close_stranger();
         }
         let hang_up = Arc::new(Notify::new());
         open.last += 1;
@@ -78,12 +77,12 @@ impl Connections {
         let held =
             Held { heard, storing: false, known: false, at_work: 0, hang_up: Arc::clone(&hang_up) };
         open.slots.insert(number, held);
-        Some(Arc::new(ConnectionSlot { number, hang_up, connections: self.clone() }))
+        Arc::new(ConnectionSlot { number, hang_up, connections: self.clone() })
     }
 
-    /// Hangs up on the connection that is worth least, if there is one.
-    pub(crate) fn make_room(&self) -> bool {
-        self.open().make_room()
+    /// Hangs up on a stranger, if there is one.
+    pub(crate) fn make_room(&self) {
+        self.open().close_stranger();
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -92,12 +91,43 @@ impl Connections {
 }
 
 impl Open {
-    fn make_room(&mut self) -> bool {
-        let waits = self.slots.iter().filter(|(_, held)| !held.storing);
-        let least = waits.min_by_key(|(_, held)| (held.rank(), held.heard));
-        let Some(number) = least.map(|(number, _)| *number) else { return false };
-        if let Some(held) = self.slots.remove(&number) {
-            held.hang_up.notify_one();
+    /// Closes the connection of a stranger, if there is one.
+    fn close_stranger(&mut self) {
+        let strangers = self.slots.iter().filter(|(_, held)| !held.known);
+        let longest = strangers.min_by_key(|(_, held)| held.heard).map(|(number, _)| *number);
+        self.close(longest);
+    }
+
+    /// Closes the connection of a known caller that is worth least, if there is one that may be closed.
+    fn close_known(&mut self) -> bool {
+        let known = self.slots.iter().filter(|(_, held)| held.known && !held.storing);
+        let least = known.min_by_key(|(_, held)| (held.at_work > 0, held.heard));
+        let least = least.map(|(number, _)| *number);
+        self.close(least)
+    }
+
+    fn close(&mut self, number: Option<u64>) -> bool {
+        let closed = number.and_then(|number| self.remove(number));
+        closed.inspect(|held| held.hang_up.notify_one()).is_some()
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Held> {
+        let removed = self.slots.remove(&number)?;
+        self.known -= usize::from(removed.known);
+        Some(removed)
+    }
+
+    /// Has a connection counted among those of known callers; returns whether there is room for it.
+    fn make_known(&mut self, number: u64) -> bool {
+        if self.slots.get(&number).is_none_or(|held| held.known) {
+            return true;
+        }
+        if self.known >= self.most_known && !self.close_known() {
+            return false;
+        }
+        if let Some(held) = self.slots.get_mut(&number) {
+            held.known = true;
+            self.known += 1;
         }
         true
     }
@@ -119,14 +149,17 @@ impl ConnectionSlot {
         self.note(true);
     }
 
-    /// Takes note that a request or a stream of a caller who is known is under way, as long as what
-    /// is returned is kept.
-    pub(crate) fn work(self: &Arc<Self>) -> Work {
-        if let Some(held) = self.connections.open().slots.get_mut(&self.number) {
-            held.known = true;
+    /// Takes note that a request of a caller who is known is under way, as long as what is returned is
+    /// kept; there is nothing if there is no room for one more who is known.
+    pub(crate) fn work(self: &Arc<Self>) -> Option<Work> {
+        let mut open = self.connections.open();
+        if !open.make_known(self.number) {
+            return None;
+        }
+        if let Some(held) = open.slots.get_mut(&self.number) {
             held.at_work += 1;
         }
-        Work(Arc::clone(self))
+        Some(Work(Arc::clone(self)))
     }
 
     fn note(&self, storing: bool) {
@@ -154,6 +187,6 @@ impl Drop for Work {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.connections.open().slots.remove(&self.number);
+        self.connections.open().remove(self.number);
     }
 }

@@ -94,7 +94,7 @@ pub struct Site<S: Store> {
     pub access: Access,
     /// What the server is called.
     pub names: Names,
-    /// How many connections there may be at once; see [`CONNECTIONS`].
+    /// How many connections there may be at once, two at least; see [`CONNECTIONS`].
     pub connections: usize,
 }
 
@@ -127,7 +127,7 @@ pub async fn serve<S: Store>(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
     http.max_headers(HEADERS).max_buf_size(BUFFER_BYTES);
-    let (most, connections) = (site.connections.max(1), Connections::default());
+    let connections = Connections::new(site.connections);
     let (stopper, stopping) = Stopping::new();
     // It ends with this future, whatever becomes of that.
     let mut pushing = JoinSet::new();
@@ -144,10 +144,7 @@ pub async fn serve<S: Store>(
             stream = accept(&listener, &connections) => stream,
             () = &mut stop => break,
         };
-        let Some(slot) = connections.admit(most) else {
-            refuse(&stream);
-            continue;
-        };
+        let slot = connections.admit();
         // One that is gone already has no address, and gets no answer.
         let Ok(called) = stream.local_addr() else { continue };
         let (router, names, room) = (router.clone(), names.clone(), room.clone());
@@ -195,23 +192,13 @@ async fn accept(listener: &TcpListener, connections: &Connections) -> TcpStream 
                         | ErrorKind::ConnectionRefused
                         | ErrorKind::ConnectionReset
                 ) => {}
-            // There is no descriptor left, or no memory: one that is only waited for gives its own.
+            // There is no descriptor left, or no memory: a stranger gives its own.
             Err(_) => {
                 connections.make_room();
                 tokio::time::sleep(REST).await;
             }
         }
     }
-}
-
-/// Says that there is no room, to a caller that is not heard.
-fn refuse(stream: &TcpStream) {
-    // It fits into what the socket holds; a caller that does not read it has no loss.
-    let _ = stream.try_write(
-        b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-          retry-after: 1\r\nconnection: close\r\ncontent-length: 99\r\n\r\n\
-          {\"title\":\"Service Unavailable\",\"status\":503,\"detail\":\"too many connections are at work; try again\"}",
-    );
 }
 
 /// Returns whether a listener there needs a token, because the network can reach it.

@@ -1,10 +1,12 @@
 //! Who may do what: one layer for all that is served.
 
+use std::io::Read as _;
 use std::net::TcpStream;
 
 use adjourn_a2a::Profile;
 use adjourn_server::{Access, Names, PublicName, Token};
 use adjourn_testkit::host::Fixture;
+use adjourn_testkit::http::Events;
 use adjourn_testkit::store::TENANT;
 use serde_json::{Value, json};
 
@@ -326,5 +328,37 @@ async fn strangers_take_no_place_from_one_who_has_shown_a_token_and_watches() {
     assert_eq!(paused["result"]["status"]["state"], "paused-by-client", "{paused}");
     assert_eq!(idle.send("POST /a2a", &[JSON, BOSS], &get).status, 200);
     drop(strangers);
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_take_no_place_where_the_known_have_all_that_they_may_have() {
+    const CONNECTIONS: usize = 8;
+    let fixture = Fixture::new();
+    let served = Setting { connections: CONNECTIONS, ..Setting::new(DONE) }.on(&fixture).await;
+    let task = served.begin("m1");
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    let mut watches: Vec<_> = (0..CONNECTIONS).map(|_| served.watch(&task, &[], None)).collect();
+    watches.retain_mut(|watch| watch.next().is_some());
+    // How many are told what happens next; the others were hung up on.
+    let told = |watches: &mut Vec<Events>| {
+        watches.retain_mut(|watch| watch.next().is_some());
+        watches.len()
+    };
+    session.suspend().await.unwrap();
+    let most = told(&mut watches);
+    assert_eq!(most, CONNECTIONS - 1, "one place is for those who have yet to show who they are");
+    let mut strangers: Vec<_> =
+        (0..2 * CONNECTIONS).map(|_| TcpStream::connect(served.address).unwrap()).collect();
+    let last = strangers.pop();
+    for stranger in &mut strangers {
+        assert_eq!(stranger.read(&mut [0]).unwrap_or_default(), 0, "it is hung up on");
+    }
+    session.resume().await.unwrap();
+    assert_eq!(told(&mut watches), most, "strangers push out strangers");
+    // One who shows a token is heard; the one that was heard of longest ago comes back later.
+    served.result("tasks/pause", &json!({ "taskId": task }));
+    assert_eq!(told(&mut watches), most - 1);
+    drop(last);
     served.stop().await;
 }
