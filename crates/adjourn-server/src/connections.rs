@@ -190,3 +190,39 @@ impl Drop for ConnectionSlot {
         self.connections.open().remove(self.number);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_leave_places_to_strangers_and_one_more_is_refused_while_all_of_them_are_stored() {
+        let connections = Connections::new(32);
+        let known: Vec<_> = (0..30).map(|_| connections.admit()).collect();
+        let work: Vec<_> = known.iter().map(|slot| slot.work().unwrap()).collect();
+        known.iter().for_each(|slot| slot.stores());
+        let (stranger, late) = (connections.admit(), connections.admit());
+        assert!(late.work().is_none(), "none of the known can be closed");
+        known[7].heard();
+        assert!(late.work().is_some());
+        let is_open = |slot: &ConnectionSlot| connections.open().slots.contains_key(&slot.number);
+        assert!(!is_open(&known[7]) && is_open(&stranger));
+        // One that asks for nothing goes before one that is at work.
+        known.iter().for_each(|slot| slot.heard());
+        drop(work);
+        let busy: Vec<_> = known.iter().skip(1).map(ConnectionSlot::work).collect();
+        assert!(stranger.work().is_some() && !is_open(&late));
+        drop(busy);
+    }
+
+    #[test]
+    fn without_descriptors_strangers_are_closed_and_none_of_the_known() {
+        let connections = Connections::new(2);
+        let (known, stranger) = (connections.admit(), connections.admit());
+        let _work = known.work().unwrap();
+        connections.make_room();
+        connections.make_room();
+        let open: Vec<_> = connections.open().slots.keys().copied().collect();
+        assert_eq!((open, stranger.number), (vec![known.number], 2));
+    }
+}
