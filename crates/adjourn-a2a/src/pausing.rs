@@ -3,6 +3,7 @@
 use adjourn::core::Rejected;
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
+use adjourn::core::id::RunId;
 use adjourn::core::session::{Initiator, Phase, Resumption};
 use adjourn::driver::Message as Entry;
 use adjourn::store::Store;
@@ -139,15 +140,9 @@ impl<S: Store> Face<S> {
         let woken = wake.await.map_err(of)?;
         Ok(match woken.answer {
             Answer::Resumed(resumption) => {
-                let follows = match told_by(resumption.then) {
-                    Some(follows) => follows,
-                    None => {
-                        let runs = match woken.repeated {
-                            true => behind(&found.session, &resumption).await.map_err(of)?,
-                            false => Runs::now(&woken.commit.session),
-                        };
-                        runs.get(found.run).map_or(Standing::Working, |run| run.standing)
-                    }
+                let follows = match woken.repeated {
+                    true => told_before(&found, &resumption).await.map_err(of)?,
+                    false => stands(&Runs::now(&woken.commit.session), found.run),
                 };
                 let paused = State::paused_by(resumption.initiator);
                 to_json(&Resumed::new(task, paused, follows.literal(), &resumption))
@@ -175,16 +170,21 @@ fn spans(asked: &Asked<'_>, metadata: Option<&Value>) -> SpanLinks {
     SpanLinks::of_traceparent(inner.or(asked.trace))
 }
 
-/// Returns where a task stands behind a wake, as far as the phase tells that the wake led to.
-const fn told_by(then: Phase) -> Option<Standing> {
-    match then {
-        Phase::Ready | Phase::Running | Phase::Requested | Phase::Quiescing | Phase::Canceling => {
-            Some(Standing::Working)
-        }
-        // What was lifted is a hold, and that lies over an agent's own wait.
-        Phase::Suspended => Some(Standing::Paused(Initiator::Agent)),
-        Phase::Asking | Phase::Idle | Phase::Ended => None,
+/// Returns where a run stands as far as its session was seen: it goes on, or is over.
+fn stands(runs: &Runs, run: RunId) -> Standing {
+    runs.get(run).map_or(Standing::Working, |run| run.standing)
+}
+
+/// Returns where a task stood behind a wake that was answered before.
+async fn told_before<S: Store>(
+    found: &Found<S>,
+    wake: &Resumption,
+) -> Result<Standing, adjourn::Error> {
+    // What is fed to a run that is over begins the next one, and that is ready then.
+    if wake.then == Phase::Ready && !wake.had_resume_input {
+        return Ok(Standing::Working);
     }
+    Ok(stands(&behind(&found.session, wake).await?, found.run))
 }
 
 /// Returns the runs of a session as the commit left them that a wake was part of, so that a caller who

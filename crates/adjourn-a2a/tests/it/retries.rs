@@ -214,28 +214,34 @@ async fn a_resume_that_is_sent_twice_is_answered_as_the_first_time_wherever_the_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resume_to_the_end_of_its_task_is_answered_with_that_end_also_the_second_time() {
-    let fixture = Fixture::new();
-    let host = fixture.host().await;
-    let script = r#"{"runs": [[{"tool": {"name": "deploy", "ms": 1000}}, {"say": "done"}],
-                              [{"fail": "broken"}]]}"#;
-    let peer = Peer::knowing(&fixture, script);
-    let task = peer.begin().await;
-    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
-    fixture.until_in_flight(session.id(), "deploy").await;
-    let pause = json!({ "taskId": task, "mode": "wait_for_completion" });
-    let paused = tokio::join!(
-        peer.result("tasks/pause", pause),
-        fixture.pass_until(session.id(), "suspended")
-    );
-    assert_eq!(paused.0["state"], "paused-by-client");
-    let params = json!({ "taskId": task, "idempotencyKey": "k" });
-    let first = peer.result("tasks/resume", params.clone()).await;
-    assert_eq!(first["state"], "completed");
-    // The session goes on to another end.
-    let mut again = message("m2", "again");
-    again["contextId"] = session.id().to_string().into();
-    let second = peer.result("message/send", json!({ "message": again })).await;
-    assert_eq!(second["status"]["state"], "failed");
-    assert_eq!(peer.result("tasks/resume", params).await, first);
-    host.stop().await;
+    // An input that comes behind the end is for the next run of the session.
+    for input in [Value::Null, json!("and also this")] {
+        let fixture = Fixture::new();
+        let host = fixture.host().await;
+        let script = r#"{"runs": [[{"tool": {"name": "deploy", "ms": 1000}}, {"say": "done"}],
+                                  [{"fail": "broken"}], [{"fail": "broken"}]]}"#;
+        let peer = Peer::knowing(&fixture, script);
+        let task = peer.begin().await;
+        let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+        fixture.until_in_flight(session.id(), "deploy").await;
+        let pause = json!({ "taskId": task, "mode": "wait_for_completion" });
+        let paused = tokio::join!(
+            peer.result("tasks/pause", pause),
+            fixture.pass_until(session.id(), "suspended")
+        );
+        assert_eq!(paused.0["state"], "paused-by-client");
+        let params = json!({ "taskId": task, "idempotencyKey": "k", "input": input });
+        let first = peer.result("tasks/resume", params.clone()).await;
+        assert_eq!(first["state"], "completed", "{input}");
+        assert_eq!(peer.result("tasks/resume", params.clone()).await, first);
+        assert_eq!(peer.get(&task).await["status"]["state"], "completed");
+        // The session goes on to another end.
+        fixture.pass_until(session.id(), "idle").await;
+        let mut again = message("m2", "again");
+        again["contextId"] = session.id().to_string().into();
+        let next = peer.result("message/send", json!({ "message": again })).await;
+        assert_eq!(next["status"]["state"], "failed");
+        assert_eq!(peer.result("tasks/resume", params).await, first);
+        host.stop().await;
+    }
 }
