@@ -33,14 +33,35 @@ pub struct Run {
     pub end: Option<RunEnd>,
     /// The revision of the last change.
     pub generation: u64,
-    /// What it has asked, and how far the transcript went when it did.
-    pub asked: Vec<(u64, Question)>,
+    /// What it has asked, in order.
+    pub asked: Vec<Asked>,
     /// How far the transcript went when its agent last fell silent: a message that began before that
     /// and has no end was broken off.
     pub silent: u64,
     /// The ids of the messages that began it and went on with it, as the journal has them, and the
     /// revisions that took them.
     pub taken: Vec<(String, u64)>,
+    /// Where it has stood, in order; the last one is where it stands.
+    stood: Vec<Stood>,
+}
+
+/// A question, and when it was asked.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The revision that asked it.
+    pub revision: u64,
+    /// How far the transcript went then.
+    pub at: u64,
+    /// The question.
+    pub question: Question,
+}
+
+/// Where a run stood from a revision on.
+#[derive(Debug, Clone, Copy)]
+struct Stood {
+    revision: u64,
+    standing: Standing,
+    since: Timestamp,
 }
 
 impl Run {
@@ -49,13 +70,46 @@ impl Run {
     pub fn took(&self, message: &str) -> Option<u64> {
         self.taken.iter().find(|(taken, _)| taken == message).map(|(_, revision)| *revision)
     }
+
+    /// Returns the run as it was at a revision, at which its agent had last fallen silent at an entry;
+    /// nothing if it had not begun.
+    fn as_of(run: &Arc<Self>, revision: u64, silent: u64) -> Option<Arc<Self>> {
+        let known = run.stood.partition_point(|stood| stood.revision <= revision);
+        let stood = run.stood.get(..known)?;
+        let Stood { standing, since, .. } = *stood.last()?;
+        // Nothing changes in a run that is over.
+        if matches!(standing, Standing::Over(_)) {
+            return Some(Arc::clone(run));
+        }
+        let asked = run.asked.iter().take_while(|asked| asked.revision <= revision);
+        let taken = run.taken.iter().take_while(|(_, taken)| *taken <= revision);
+        Some(Arc::new(Self {
+            id: run.id,
+            from: run.from,
+            to: None,
+            standing,
+            since,
+            end: None,
+            generation: revision,
+            asked: asked.cloned().collect(),
+            silent: run.silent.min(silent),
+            taken: taken.cloned().collect(),
+            stood: stood.to_vec(),
+        }))
+    }
+
+    /// Takes note of where it stands from a revision on.
+    fn stand(&mut self, revision: u64, standing: Standing, since: Timestamp) {
+        (self.standing, self.since) = (standing, since);
+        self.stood.push(Stood { revision, standing, since });
+    }
 }
 
 /// A session, and the runs that it has had, as of one revision.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
     session: Option<Arc<Session>>,
-    runs: Vec<Run>,
+    runs: Vec<Arc<Run>>,
 }
 
 impl Runs {
@@ -73,13 +127,30 @@ impl Runs {
     }
 
     /// Returns its runs, the first one first.
-    pub fn all(&self) -> &[Run] {
+    pub fn all(&self) -> &[Arc<Run>] {
         &self.runs
+    }
+
+    /// Returns what was known at an earlier state of the session, in which a message was being said
+    /// from an entry of the transcript on, if one was.
+    pub fn as_of(&self, session: Session, saying: Option<u64>) -> Self {
+        let (revision, length) = (session.revision, session.transcript.length);
+        let then = |run| Run::as_of(run, revision, saying.unwrap_or(length));
+        let runs = self.runs.iter().filter_map(then).collect();
+        Self { session: Some(Arc::new(session)), runs }
     }
 
     /// Returns a run.
     pub fn get(&self, id: RunId) -> Option<&Run> {
-        self.runs.iter().rev().find(|run| run.id == id)
+        self.runs.iter().rev().find(|run| run.id == id).map(|run| &**run)
+    }
+
+    fn get_mut(&mut self, id: RunId) -> Option<&mut Run> {
+        self.runs.iter_mut().rev().find(|run| run.id == id).map(Arc::make_mut)
+    }
+
+    fn last_mut(&mut self) -> Option<&mut Run> {
+        self.runs.last_mut().map(Arc::make_mut)
     }
 
     /// Returns the run that took a message, and the revision at which the run took it. The message is
@@ -100,12 +171,11 @@ impl Runs {
             && self.get(last.id).is_none_or(|run| run.end.is_none())
         {
             if self.get(last.id).is_none() {
-                self.begin(last.id, 0, last.at);
+                self.begin(last.id, 0, session.revision, last.at);
             }
             let end =
                 RunEnd { outcome: last.outcome, error: last.error.clone(), ends_session: false };
-            self.end(last.id, end, session.transcript.length, last.at);
-            self.touch(last.id, session.revision);
+            self.end(last.id, end, session.revision, session.transcript.length, last.at);
         }
     }
 
@@ -114,7 +184,7 @@ impl Runs {
         if let Some(run) = session.run()
             && self.get(run.id).is_none()
         {
-            self.begin(run.id, run.from, run.started_at);
+            self.begin(run.id, run.from, session.revision, run.started_at);
         }
         self.session = Some(Arc::clone(session));
         self.settle(session.revision, session.at);
@@ -128,12 +198,12 @@ impl Runs {
             None => self.session = Session::born(&moment.event).map(Arc::new),
         }
         let length = self.session.as_ref().map_or(0, |session| session.transcript.length);
-        if let (true, Some(run)) = (ends_words(&moment.event.what), self.runs.last_mut()) {
+        if let (true, Some(run)) = (ends_words(&moment.event.what), self.last_mut()) {
             run.silent = length;
         }
         match &moment.event.what {
             What::RunStarted(started) => {
-                self.begin(started.run, started.first_entry(), at);
+                self.begin(started.run, started.first_entry(), moment.revision, at);
                 self.take(started.message_id.as_deref(), moment.revision);
             }
             What::Resumed(resumed) => self.take(resumed.message_id.as_deref(), moment.revision),
@@ -147,13 +217,13 @@ impl Runs {
             }
             What::Suspended(suspended) => {
                 let pause = &suspended.park.pause;
-                if let (Wait::Question(question), Some(run)) = (&pause.wait, self.runs.last_mut()) {
-                    run.asked.push((length, question.clone()));
+                if let (Wait::Question(question), Some(run)) = (&pause.wait, self.last_mut()) {
+                    let (revision, question) = (moment.revision, question.clone());
+                    run.asked.push(Asked { revision, at: length, question });
                 }
             }
             What::RunEnded(ended) => {
-                self.touch(ended.run, moment.revision);
-                self.end(ended.run, ended.end.clone(), length, at);
+                self.end(ended.run, ended.end.clone(), moment.revision, length, at);
             }
             What::SessionEnded(_) => {
                 // A run that was under way ends with its session.
@@ -161,8 +231,7 @@ impl Runs {
                 if let Some(run) = open {
                     let end =
                         RunEnd { outcome: Outcome::Canceled, error: None, ends_session: true };
-                    self.touch(run, moment.revision);
-                    self.end(run, end, length, at);
+                    self.end(run, end, moment.revision, length, at);
                 }
             }
             _ => {}
@@ -170,23 +239,25 @@ impl Runs {
         self.settle(moment.revision, at);
     }
 
-    fn begin(&mut self, id: RunId, from: u64, since: Timestamp) {
-        self.runs.push(Run {
+    fn begin(&mut self, id: RunId, from: u64, revision: u64, since: Timestamp) {
+        let standing = Standing::Working;
+        self.runs.push(Arc::new(Run {
             id,
             from,
             to: None,
-            standing: Standing::Working,
+            standing,
             since,
             end: None,
-            generation: 0,
+            generation: revision,
             asked: Vec::new(),
             silent: 0,
             taken: Vec::new(),
-        });
+            stood: vec![Stood { revision, standing, since }],
+        }));
     }
 
     fn take(&mut self, message: Option<&str>, revision: u64) {
-        if let (Some(message), Some(run)) = (message, self.runs.last_mut()) {
+        if let (Some(message), Some(run)) = (message, self.last_mut()) {
             run.taken.push((message.to_owned(), revision));
         }
     }
@@ -194,21 +265,16 @@ impl Runs {
     /// Takes note of the question that a session came with.
     fn ask_again(&mut self, session: &Session) {
         let wait = session.suspended().map(|suspended| &suspended.park.pause.wait);
-        if let (Some(Wait::Question(question)), Some(run)) = (wait, self.runs.last_mut()) {
-            run.asked.push((session.transcript.length, question.clone()));
+        if let (Some(Wait::Question(question)), Some(run)) = (wait, self.last_mut()) {
+            let (revision, at) = (session.revision, session.transcript.length);
+            run.asked.push(Asked { revision, at, question: question.clone() });
         }
     }
 
-    fn touch(&mut self, id: RunId, revision: u64) {
-        if let Some(run) = self.runs.iter_mut().rev().find(|run| run.id == id) {
-            run.generation = revision;
-        }
-    }
-
-    fn end(&mut self, id: RunId, end: RunEnd, length: u64, at: Timestamp) {
-        if let Some(run) = self.runs.iter_mut().rev().find(|run| run.id == id) {
-            run.standing = Standing::Over(end.outcome);
-            (run.since, run.to, run.end) = (at, Some(length), Some(end));
+    fn end(&mut self, id: RunId, end: RunEnd, revision: u64, length: u64, at: Timestamp) {
+        if let Some(run) = self.get_mut(id) {
+            run.stand(revision, Standing::Over(end.outcome), at);
+            (run.to, run.end, run.generation) = (Some(length), Some(end), revision);
         }
     }
 
@@ -216,12 +282,13 @@ impl Runs {
     fn settle(&mut self, revision: u64, at: Timestamp) {
         let Some(session) = &self.session else { return };
         let Some(under_way) = session.run().map(|run| run.id) else { return };
-        let Some(run) = self.runs.iter_mut().rev().find(|run| run.id == under_way) else { return };
+        let standing = Standing::of(session, under_way);
+        let Some(run) = self.get_mut(under_way) else { return };
         run.generation = revision;
-        if let Some(standing) = Standing::of(session, under_way)
+        if let Some(standing) = standing
             && standing != run.standing
         {
-            (run.standing, run.since) = (standing, at);
+            run.stand(revision, standing, at);
         }
     }
 }

@@ -24,6 +24,16 @@ impl Making {
         Self { open }
     }
 
+    /// Begins within a message that is being said, behind what is committed of it: each segment under
+    /// its number in the transcript.
+    pub(crate) fn within(said: &[(u64, Entry)]) -> Self {
+        let mut making = Self::default();
+        for (number, entry) in said {
+            making.entry(*number, entry);
+        }
+        making
+    }
+
     /// Takes a moment, and returns what a watcher is told of it.
     pub(crate) fn take(&mut self, moment: &Moment) -> Vec<Update> {
         let said = moment.said.iter();

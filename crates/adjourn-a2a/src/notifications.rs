@@ -85,7 +85,10 @@ impl<S: Store> Face<S> {
         // Push notifications never carry the handle.
         let viewer = Viewer { activated, may_resume: false };
         let words = (viewer, version);
-        let stream = TaskStream::behind(&session, run, place.revision, words, &self.shared).await?;
+        let known = self.runs_of(&session).await;
+        let known = known.map_err(|error| Error::of(error, &run.to_string(), Family::Standard))?;
+        let at = (run, place.revision);
+        let stream = TaskStream::behind(&session, &known, at, words, &self.shared).await?;
         let mut told = Notifications {
             session,
             stream,

@@ -208,5 +208,7 @@ async fn behind<S: Store>(
                 return Ok(runs);
             }
         }
+        // Others are not kept waiting for the end of a long journal.
+        tokio::task::yield_now().await;
     }
 }

@@ -62,7 +62,7 @@ pub fn status(session: &Session, run: &Run, viewer: Viewer) -> Status {
         Standing::Working => None,
         Standing::Asking { .. } => {
             let (number, open) = (run.asked.len(), run.asked.last());
-            open.map(|(_, question)| ask(run, number, question))
+            open.map(|asked| ask(run, number, &asked.question))
         }
         Standing::Interrupted | Standing::Paused(_) => {
             // Not by its handle, which is not for everybody.
@@ -174,8 +174,8 @@ impl Content {
             let most = usize::try_from(end - from).map_or(PAGE, |left| left.min(PAGE));
             let page = session.transcript(from, most).await?;
             for (number, entry) in page {
-                while let Some((nth, (_, question))) = asked.next_if(|(_, (at, _))| *at <= number) {
-                    content.history.push(ask(run, nth, question));
+                while let Some((nth, asked)) = asked.next_if(|(_, asked)| asked.at <= number) {
+                    content.history.push(ask(run, nth, &asked.question));
                 }
                 if let Some((number, whole)) = joining.take(number, &entry) {
                     content.take(number, &whole);
@@ -190,7 +190,7 @@ impl Content {
             }
             content.take(number, &Entry { aborted, ..entry });
         }
-        content.history.extend(asked.map(|(nth, (_, question))| ask(run, nth, question)));
+        content.history.extend(asked.map(|(nth, asked)| ask(run, nth, &asked.question)));
         Ok(content)
     }
 

@@ -1,14 +1,16 @@
 //! The runs of sessions, folded once and kept for a while.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use adjourn::core::Session;
 use adjourn::core::id::{RunId, SessionId};
 use adjourn::store::Store;
 use adjourn::{Error, Moment, Moments, SessionRef};
+use tokio::sync::Mutex as Turn;
 
 use crate::fold::Runs;
+use crate::making::Making;
 
 /// How many sessions are kept at least; as many again may be kept that were not asked for since.
 const KEPT: usize = 512;
@@ -21,6 +23,8 @@ const KNOWN: usize = 16 * 1024;
 pub(crate) struct Folded {
     kept: Mutex<Generations>,
     sessions: Mutex<HashMap<RunId, SessionId>>,
+    /// Sessions whose journals are folded now: those who come meanwhile wait for what is found.
+    folding: Mutex<HashMap<SessionId, Weak<Turn<()>>>>,
 }
 
 #[derive(Debug, Default)]
@@ -48,10 +52,14 @@ impl Folded {
         session: &SessionRef<S>,
         seen: &Arc<Session>,
     ) -> Result<Arc<Runs>, Error> {
+        let reaches = |known: &Arc<Runs>| known.revision() >= seen.revision;
+        if let Some(known) = self.get(session.id()).filter(reaches) {
+            return Ok(known);
+        }
+        let turn = self.turn(session.id());
+        let _folding = turn.lock().await;
         let known = self.get(session.id());
-        if let Some(known) = &known
-            && known.revision() >= seen.revision
-        {
+        if let Some(known) = known.as_ref().filter(|known| reaches(known)) {
             return Ok(Arc::clone(known));
         }
         let mut runs = known.map(Arc::unwrap_or_clone).unwrap_or_default();
@@ -66,6 +74,18 @@ impl Folded {
         let runs = Arc::new(runs);
         self.put(session.id(), Arc::clone(&runs));
         Ok(runs)
+    }
+
+    /// Returns what is waited for by those who want the same journal folded.
+    fn turn(&self, session: SessionId) -> Arc<Turn<()>> {
+        let mut folding = self.folding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = folding.get(&session).and_then(Weak::upgrade) {
+            return turn;
+        }
+        folding.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        folding.insert(session, Arc::downgrade(&turn));
+        turn
     }
 
     /// Returns the session that a run belongs to, if it was asked for before.
@@ -102,7 +122,7 @@ impl Folded {
 }
 
 /// Folds what has happened before a revision, and shows each moment of it.
-pub(crate) async fn catch_up<S: Store>(
+async fn catch_up<S: Store>(
     runs: &mut Runs,
     moments: &mut Moments<S>,
     before: u64,
@@ -125,5 +145,44 @@ pub(crate) async fn catch_up<S: Store>(
         if read == 0 || (!moments.is_behind() && before == u64::MAX) {
             return Ok(());
         }
+        // Others are not kept waiting for the end of a long journal.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A place in the journal of a session: what was known there, what the agent was making, and what
+/// happens from there on.
+pub(crate) struct At<S: Store> {
+    /// The runs, as of the revision before.
+    pub(crate) runs: Runs,
+    /// The artifacts that were being made.
+    pub(crate) making: Making,
+    /// What happens from there on.
+    pub(crate) moments: Moments<S>,
+}
+
+impl<S: Store> At<S> {
+    /// Finds a place by the revision that comes next. What is known of the runs by now, which is folded
+    /// once for all, leaves a short stretch before the place to be read.
+    ///
+    /// # Errors
+    /// There is no such session, or the store fails.
+    pub(crate) async fn find(
+        session: &SessionRef<S>,
+        known: &Runs,
+        revision: u64,
+    ) -> Result<Self, Error> {
+        if let Some((before, moments)) = Moments::at(session, revision).await? {
+            let said = session.unfinished_message(&before).await?;
+            let saying = said.first().map(|(number, _)| *number);
+            let runs = known.as_of(before, saying);
+            return Ok(Self { runs, making: Making::within(&said), moments });
+        }
+        // It is near the beginning, or what lies before it was erased.
+        let (mut runs, mut making) = (Runs::default(), Making::default());
+        let mut moments = session.watch().await?;
+        let told = |moment: &Moment| drop(making.take(moment));
+        catch_up(&mut runs, &mut moments, revision, told).await?;
+        Ok(Self { runs, making, moments })
     }
 }

@@ -22,7 +22,7 @@ use crate::making::Making;
 use crate::method::Family;
 use crate::pause::{self, Resumed};
 use crate::projection::{self, Viewer};
-use crate::runs::catch_up;
+use crate::runs::At;
 use crate::shared::{Ear, MomentTold, Shared};
 use crate::standing::Standing;
 use crate::task::{State, Status, Task, Update};
@@ -149,10 +149,8 @@ impl<S: Store> TaskStream<S> {
             return Ok(None);
         }
         let context = projection::context(state);
-        let (mut runs, mut making) = (Runs::default(), Making::default());
-        let mut moments = found.session.watch().await.map_err(of)?;
-        let told = |moment: &Moment| drop(making.take(moment));
-        catch_up(&mut runs, &mut moments, seen.revision, told).await.map_err(of)?;
+        let at = At::find(&found.session, &found.runs, seen.revision).await.map_err(of)?;
+        let At { runs, making, moments } = at;
         if runs.revision() + 1 != seen.revision {
             return Ok(None);
         }
@@ -191,20 +189,17 @@ impl<S: Store> TaskStream<S> {
     /// Tells a run from behind a revision on, in the words of a version, as it is read page by page.
     pub(crate) async fn behind(
         session: &SessionRef<S>,
-        run: RunId,
-        revision: u64,
+        known: &Runs,
+        (run, revision): (RunId, u64),
         (viewer, version): (Viewer, Version),
         shared: &Arc<Shared>,
     ) -> Result<Self, Error> {
         let of = |error| Error::of(error, &run.to_string(), Family::Standard);
-        let state = session.load().await.map_err(of)?;
-        let (mut runs, mut making) = (Runs::default(), Making::default());
-        let mut moments = session.watch().await.map_err(of)?;
-        let told = |moment: &Moment| drop(making.take(moment));
-        catch_up(&mut runs, &mut moments, revision + 1, told).await.map_err(of)?;
+        let at = At::find(session, known, revision + 1).await.map_err(of)?;
+        let At { runs, making, moments } = at;
         Ok(Self {
             run,
-            context: projection::context(&state),
+            context: known.session().map(projection::context).unwrap_or_default(),
             viewer,
             version,
             ends_when_asked: false,

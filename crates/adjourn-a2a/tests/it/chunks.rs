@@ -7,7 +7,8 @@ use adjourn_testkit::PATIENCE;
 use adjourn_testkit::host::Fixture;
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, Watch, message};
+use crate::peer::{Peer, STATES, Watch, message};
+use crate::refusals::with_task;
 
 const WORDS: usize = 40;
 
@@ -86,10 +87,14 @@ async fn until_the_end(fixture: &Fixture, watch: &mut Watch, artifacts: &mut Art
 
 /// Returns the next event, and lets time pass until it comes.
 async fn next(fixture: &Fixture, watch: &mut Watch) -> Option<Value> {
+    next_with_id(fixture, watch).await.map(|(_, event)| event)
+}
+
+async fn next_with_id(fixture: &Fixture, watch: &mut Watch) -> Option<(String, Value)> {
     let start = std::time::Instant::now();
     loop {
         match tokio::time::timeout(Duration::from_millis(5), watch.next()).await {
-            Ok(event) => return event.map(|(_, event)| event),
+            Ok(event) => return event,
             Err(_) => fixture.clock.advance(Duration::from_millis(50)),
         }
         assert!(start.elapsed() < PATIENCE, "nothing happens");
@@ -177,4 +182,49 @@ async fn words_that_a_host_takes_along_when_it_dies_end_as_aborted() {
     assert!(artifacts.0.values().all(|known| known.is_over), "{artifacts:?}");
     assert_eq!(Artifacts::of_task(&peer.get(&task).await).texts(), texts);
     other.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_any_event_of_a_long_task_every_server_tells_the_same() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let text = whole();
+    let mut steps = vec![json!({ "ask": { "question": "Which?" } })];
+    steps.extend(vec![json!({ "say": "on" }); 60]);
+    steps.push(json!({ "say": { "text": text, "ms": 10_000 } }));
+    steps.push(json!({ "ask": { "question": "Sure?" } }));
+    steps.push(json!({ "say": "Done." }));
+    let script = json!({ "steps": steps }).to_string();
+    let peer = Peer::knowing(&fixture, &script);
+    let asking = peer.result("message/send", json!({ "message": message("m1", "go") })).await;
+    let task = asking["id"].as_str().unwrap();
+    let answer = |id: &str| {
+        let message = with_task(message(id, "yes"), task);
+        json!({ "message": message, "configuration": { "blocking": false } })
+    };
+    let mut watch = peer.watch("tasks/resubscribe", json!({ "id": task }), None).await;
+    peer.result("message/send", answer("m2")).await;
+    let (mut told, mut is_broken_off) = (Vec::new(), false);
+    while let Some((id, event)) = next_with_id(&fixture, &mut watch).await {
+        if event["result"]["append"] == true && !is_broken_off {
+            is_broken_off = true;
+            let pause = json!({ "taskId": task, "mode": "interrupt_immediate" });
+            peer.result("tasks/pause", pause).await;
+            peer.result("tasks/resume", json!({ "taskId": task })).await;
+        }
+        if event.pointer("/result/status/state") == Some(&"input-required".into())
+            && !told.is_empty()
+        {
+            peer.result("message/send", answer("m3")).await;
+        }
+        told.push((id, event));
+    }
+    assert!(is_broken_off, "{told:?}");
+    let other = Peer { activated: STATES, ..Peer::on(fixture.another_adjourn(), &script) };
+    for (index, (id, _)) in told.iter().enumerate() {
+        let seen = json!({ "id": task });
+        let mut again = other.watch("tasks/resubscribe", seen, Some(id)).await;
+        assert_eq!(again.rest().await, told[index + 1..], "behind {id}");
+    }
+    host.stop().await;
 }

@@ -1,5 +1,7 @@
 //! Streams: all watchers are told the same, and one who comes back goes on where it was.
 
+use std::sync::Arc;
+
 use adjourn_testkit::host::Fixture;
 use serde_json::{Value, json};
 
@@ -168,4 +170,44 @@ async fn a_stream_ends_where_the_agent_asks_and_has_what_it_made() {
     assert_eq!((&made["append"], &made["lastChunk"]), (&json!(false), &json!(true)));
     assert_eq!(state(&told.last().unwrap().1), "completed");
     host.stop().await;
+}
+
+/// Returns how many reads it takes that many watchers come back at once to a parked task of so many
+/// steps, through a server that knows nothing of it.
+async fn reads_of_those_who_come_back(steps: usize) -> u64 {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let mut all = vec![json!({ "say": "on" }); steps];
+    all.push(json!({ "await": { "reason": "ci" } }));
+    let script = json!({ "steps": all }).to_string();
+    let peer = Peer::knowing(&fixture, &script);
+    let parked = peer.result("message/send", json!({ "message": message("m1", "go") })).await;
+    let (task, last) = (parked["id"].clone(), parked["generation"].as_u64().unwrap());
+    assert!(last > 2 * steps as u64, "{parked}");
+    let server = Arc::new(Peer::on(fixture.another_adjourn(), &script));
+    let before = server.face.adjourn.metrics().reads;
+    let mut coming = tokio::task::JoinSet::new();
+    for number in 0..32 {
+        // Not all of them have seen the same.
+        let seen = (last - 1 - number % 8).to_string();
+        let (server, id) = (Arc::clone(&server), json!({ "id": task }));
+        coming.spawn(async move {
+            let mut watch = server.watch("tasks/resubscribe", id, Some(&seen)).await;
+            let (_, told) = watch.next().await.unwrap();
+            assert_ne!(told["result"]["kind"], "task", "it goes on: {told}");
+        });
+    }
+    while let Some(came) = coming.join_next().await {
+        came.unwrap();
+    }
+    let taken = server.face.adjourn.metrics().reads - before;
+    host.stop().await;
+    taken
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_journal_is_folded_once_for_all_who_come_back() {
+    let (short, long) =
+        (reads_of_those_who_come_back(40).await, reads_of_those_who_come_back(600).await);
+    assert!(long < short + 32, "{short} and {long} reads");
 }
