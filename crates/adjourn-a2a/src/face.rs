@@ -191,7 +191,7 @@ impl<S: Store> Face<S> {
         let result = match verb {
             Verb::Send => self.send(asked, given).await?,
             Verb::Get => to_json(&self.get(asked, params).await?.written(version)),
-            Verb::List => self.list(asked, params).await?.to_string(),
+            Verb::List => self.list(asked, params).await?,
             Verb::Cancel => to_json(&self.cancel(asked, given).await?.written(version)),
             Verb::Pause => self.pause(asked, given).await?,
             Verb::Resume => self.resume(asked, params).await?,

@@ -12,7 +12,8 @@ use adjourn::core::event::What;
 use adjourn::core::id::RunId;
 use adjourn::core::session::{Outcome, Wait};
 use adjourn::core::time::Timestamp;
-use adjourn::telling::ends_words;
+use adjourn::driver::{Message as Entry, Role};
+use adjourn::telling::{ends_words, message_id};
 
 use crate::standing::Standing;
 
@@ -35,14 +36,15 @@ pub struct Run {
     pub generation: u64,
     /// What it has asked, in order.
     pub asked: Vec<Asked>,
-    /// How far the transcript went when its agent last fell silent: a message that began before that
-    /// and has no end was broken off.
-    pub silent: u64,
     /// The ids of the messages that began it and went on with it, as the journal has them, and the
     /// revisions that took them.
     pub taken: Vec<(String, u64)>,
     /// Where it has stood, in order; the last one is where it stands.
     stood: Vec<Stood>,
+    /// The messages of its agent, by id, that have no end yet.
+    open: Vec<String>,
+    /// The revisions at which such messages were broken off, and how far the transcript went then.
+    broken_off: Vec<(u64, u64)>,
 }
 
 /// A question, and when it was asked.
@@ -71,18 +73,40 @@ impl Run {
         self.taken.iter().find(|(taken, _)| taken == message).map(|(_, revision)| *revision)
     }
 
-    /// Returns the run as it was at a revision, at which its agent had last fallen silent at an entry;
-    /// nothing if it had not begun.
-    fn as_of(run: &Arc<Self>, revision: u64, silent: u64) -> Option<Arc<Self>> {
+    /// Returns how far the transcript went when its agent was last broken off: a message that began
+    /// before that and has no end will have none.
+    pub fn silent(&self) -> u64 {
+        self.broken_off.last().map_or(0, |(_, length)| *length)
+    }
+
+    /// Takes note of what is said, and of whether the agent falls silent behind it.
+    fn hear(&mut self, moment: &Moment, length: u64) {
+        for (number, entry) in moment.said.iter().filter(|(_, entry)| entry.role == Role::Agent) {
+            let id = message_id(*number, entry);
+            self.open.retain(|open| *open != id);
+            if !entry.aborted && entry.segment.is_some_and(|segment| !segment.last) {
+                self.open.push(id);
+            }
+        }
+        if ends_words(&moment.event.what) && !self.open.is_empty() {
+            self.open.clear();
+            self.broken_off.push((moment.revision, length));
+        }
+    }
+
+    /// Returns the run as it was at a revision, but for what was being said then; nothing if it had not
+    /// begun.
+    fn as_of(run: &Arc<Self>, revision: u64) -> Option<Arc<Self>> {
         let known = run.stood.partition_point(|stood| stood.revision <= revision);
         let stood = run.stood.get(..known)?;
         let Stood { standing, since, .. } = *stood.last()?;
-        // Nothing changes in a run that is over.
+        // A run that is over does not change any more.
         if matches!(standing, Standing::Over(_)) {
             return Some(Arc::clone(run));
         }
         let asked = run.asked.iter().take_while(|asked| asked.revision <= revision);
         let taken = run.taken.iter().take_while(|(_, taken)| *taken <= revision);
+        let broken_off = run.broken_off.iter().take_while(|(broken, _)| *broken <= revision);
         Some(Arc::new(Self {
             id: run.id,
             from: run.from,
@@ -92,9 +116,10 @@ impl Run {
             end: None,
             generation: revision,
             asked: asked.cloned().collect(),
-            silent: run.silent.min(silent),
             taken: taken.cloned().collect(),
             stood: stood.to_vec(),
+            open: Vec::new(),
+            broken_off: broken_off.copied().collect(),
         }))
     }
 
@@ -131,12 +156,21 @@ impl Runs {
         &self.runs
     }
 
-    /// Returns what was known at an earlier state of the session, in which a message was being said
-    /// from an entry of the transcript on, if one was.
-    pub fn as_of(&self, session: Session, saying: Option<u64>) -> Self {
-        let (revision, length) = (session.revision, session.transcript.length);
-        let then = |run| Run::as_of(run, revision, saying.unwrap_or(length));
-        let runs = self.runs.iter().filter_map(then).collect();
+    /// Returns how far the transcript went when the agent was last broken off before a revision was over.
+    pub fn silent_at(&self, revision: u64) -> u64 {
+        let broken_off = self.runs.iter().rev().flat_map(|run| run.broken_off.iter().rev());
+        let mut broken_off = broken_off.skip_while(|(broken, _)| *broken > revision);
+        broken_off.next().map_or(0, |(_, length)| *length)
+    }
+
+    /// Returns what was known at an earlier state of the session, in which a message was being said of
+    /// which these segments were committed, each under its number, if one was.
+    pub fn as_of(&self, session: Session, said: &[(u64, Entry)]) -> Self {
+        let then = |run| Run::as_of(run, session.revision);
+        let mut runs: Vec<_> = self.runs.iter().filter_map(then).collect();
+        if let (Some((number, entry)), Some(run)) = (said.first(), runs.last_mut()) {
+            Arc::make_mut(run).open.push(message_id(*number, entry));
+        }
         Self { session: Some(Arc::new(session)), runs }
     }
 
@@ -198,8 +232,8 @@ impl Runs {
             None => self.session = Session::born(&moment.event).map(Arc::new),
         }
         let length = self.session.as_ref().map_or(0, |session| session.transcript.length);
-        if let (true, Some(run)) = (ends_words(&moment.event.what), self.last_mut()) {
-            run.silent = length;
+        if !moment.said.is_empty() || ends_words(&moment.event.what) {
+            self.hear(moment, length);
         }
         match &moment.event.what {
             What::RunStarted(started) => {
@@ -250,10 +284,17 @@ impl Runs {
             end: None,
             generation: revision,
             asked: Vec::new(),
-            silent: 0,
             taken: Vec::new(),
             stood: vec![Stood { revision, standing, since }],
+            open: Vec::new(),
+            broken_off: Vec::new(),
         }));
+    }
+
+    fn hear(&mut self, moment: &Moment, length: u64) {
+        if let Some(run) = self.last_mut() {
+            run.hear(moment, length);
+        }
     }
 
     fn take(&mut self, message: Option<&str>, revision: u64) {

@@ -14,13 +14,12 @@ use adjourn::core::id::{RunId, SessionId};
 use adjourn::core::time::Timestamp;
 use adjourn::store::Store;
 use adjourn::{Filter, Query};
-use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::face::{Asked, Face, Found, is_exported};
+use crate::face::{Asked, Face, Found, is_exported, to_json};
 use crate::fold::Runs;
 use crate::params::{List, Params};
-use crate::projection::CONTEXT;
+use crate::projection::{BYTES, CONTEXT};
 use crate::standing::Standing;
 
 /// How many sessions are found at once: few enough that their states take some megabytes.
@@ -31,19 +30,23 @@ const KEPT: usize = 256 * 1024;
 
 impl<S: Store> Face<S> {
     /// `tasks/list`.
-    pub(crate) async fn list(&self, asked: &Asked<'_>, params: Params<'_>) -> Result<Value, Error> {
+    pub(crate) async fn list(
+        &self,
+        asked: &Asked<'_>,
+        params: Params<'_>,
+    ) -> Result<String, Error> {
         let list = List::read(params)?;
         let of = |error| Error::of(error, "", asked.method.family);
         let behind = list.page_token.as_deref().map(Place::read).transpose()?;
         let mut chosen = Chosen::new(&list, behind, asked);
         self.choose(asked, &list, &mut chosen).await.map_err(of)?;
         let Chosen { total, front, .. } = chosen;
-        let is_last = front.len() <= list.page_size;
-        let (mut tasks, mut last) = (Vec::new(), None);
+        let mut is_last = front.len() <= list.page_size;
+        let (mut tasks, mut last, mut room) = (Vec::new(), None, BYTES);
         let adjourn = self.as_caller(asked.caller);
         for Reverse((place, session)) in front.into_iter().take(list.page_size) {
-            last = Some(place);
             let session = adjourn.session(session);
+            let behind = last.replace(place);
             let runs = match self.runs_of(&session).await {
                 // It was removed meanwhile, or cannot be read any more.
                 Err(adjourn::Error::NotFound(_)) => continue,
@@ -53,16 +56,22 @@ impl<S: Store> Face<S> {
             let found = Found { session, runs, run: place.run };
             if found.run().is_some() {
                 let task = self.show(asked, &found, list.wanted).await?;
-                tasks.push(json!(task.written(asked.method.version)));
+                let task = to_json(&task.written(asked.method.version));
+                if task.len() > room && !tasks.is_empty() {
+                    // It is the first one of the next page.
+                    (last, is_last) = (behind, false);
+                    break;
+                }
+                room = room.saturating_sub(task.len());
+                tasks.push(task);
             }
         }
         let next = last.filter(|_| !is_last);
-        Ok(json!({
-            "tasks": tasks,
-            "nextPageToken": next.map(|place| place.to_string()).unwrap_or_default(),
-            "pageSize": list.page_size,
-            "totalSize": total,
-        }))
+        let next = next.map(|place| place.to_string()).unwrap_or_default();
+        let (tasks, size) = (tasks.join(","), list.page_size);
+        Ok(format!(
+            r#"{{"tasks":[{tasks}],"nextPageToken":"{next}","pageSize":{size},"totalSize":{total}}}"#
+        ))
     }
 
     /// Looks at the sessions of the caller's tenant that were prompted, or at those of one context.

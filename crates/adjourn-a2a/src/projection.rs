@@ -9,7 +9,7 @@ use adjourn::telling::message_id;
 use adjourn::{Error, SessionRef};
 use serde_json::{Map, Value, json};
 
-use crate::fold::{Run, Runs};
+use crate::fold::{Asked, Run, Runs};
 use crate::message::{Message, Speaker, parts_of};
 use crate::part::{Part, without_nulls};
 use crate::pause;
@@ -24,8 +24,11 @@ const TASK: &str = "urn:adjourn:a2a:task:v1";
 /// How many entries of the transcript a task shows; of a longer one it shows the last, and says how
 /// many it leaves out.
 const ENTRIES: u64 = 2048;
-/// How many entries are read at once.
-const PAGE: usize = 256;
+/// How many bytes these may have, as they are kept, unless the last one alone has more: what a peer
+/// may send at once takes less.
+pub(crate) const BYTES: usize = 16 * 1024 * 1024;
+/// How many bytes the questions may have that it shows.
+const QUESTION_BYTES: usize = 4 * 1024 * 1024;
 
 /// To whom a task is shown.
 #[derive(Debug, Clone, Copy)]
@@ -97,12 +100,12 @@ pub async fn task<S: Store>(
     let (mut content, mut metadata) = (Content::default(), metadata(state, run, viewer));
     if wanted.artifacts || wanted.history != Some(0) {
         content = Content::read(session, state, run).await?;
-        let left_out = first_shown(state, run).saturating_sub(run.from);
+        let left_out = content.first.saturating_sub(run.from);
         if left_out > 0 {
             metadata.insert(TASK.to_owned(), json!({ "omittedEntries": left_out }));
         }
     }
-    let Content { mut history, artifacts, open } = content;
+    let Content { mut history, artifacts, open, .. } = content;
     if let Some(most) = wanted.history {
         history.drain(..history.len().saturating_sub(most));
     }
@@ -142,14 +145,31 @@ fn end_of(session: &Session, run: &Run) -> u64 {
     run.to.unwrap_or(session.transcript.length)
 }
 
-/// Returns the number of the first entry that is shown of a run.
+/// Returns the number of the first entry that may be shown of a run.
 fn first_shown(session: &Session, run: &Run) -> u64 {
     run.from.max(end_of(session, run).saturating_sub(ENTRIES))
+}
+
+/// Returns how many of a run's questions are left out: those before the first entry that is shown, and
+/// those that are too many.
+fn questions_left_out(run: &Run, first: u64) -> usize {
+    let mut room = QUESTION_BYTES;
+    let is_shown = |asked: &&Asked| {
+        let Question { question, context, choices, .. } = &asked.question;
+        let texts = choices.iter().chain(context).chain([question]);
+        let bytes: usize = texts.map(String::len).sum();
+        let fits = bytes <= room;
+        room = room.saturating_sub(bytes);
+        fits && (asked.at >= first || first == run.from)
+    };
+    run.asked.len() - run.asked.iter().rev().take_while(is_shown).count()
 }
 
 /// What was said in a run.
 #[derive(Debug, Default)]
 struct Content {
+    /// The number of the first entry of it that was read.
+    first: u64,
     /// What was said to the agent, and asked by it, in order.
     history: Vec<Message>,
     /// What the agent has said.
@@ -164,27 +184,24 @@ impl Content {
         state: &Session,
         run: &Run,
     ) -> Result<Self, Error> {
-        let (mut from, end) = (first_shown(state, run), end_of(state, run));
-        let (mut content, mut joining) = (Self::default(), Joining::default());
+        let part = first_shown(state, run)..end_of(state, run);
+        let (first, said) = session.transcript_end(part, BYTES).await?;
+        let (mut content, mut joining) = (Self { first, ..Self::default() }, Joining::default());
         let is_open = matches!(run.standing, Standing::Asking { .. });
         // The question that is open is the task's status.
         let answered = run.asked.len().saturating_sub(usize::from(is_open));
-        let mut asked = (1..).zip(run.asked.iter().take(answered)).peekable();
-        while from < end {
-            let most = usize::try_from(end - from).map_or(PAGE, |left| left.min(PAGE));
-            let page = session.transcript(from, most).await?;
-            for (number, entry) in page {
-                while let Some((nth, asked)) = asked.next_if(|(_, asked)| asked.at <= number) {
-                    content.history.push(ask(run, nth, &asked.question));
-                }
-                if let Some((number, whole)) = joining.take(number, &entry) {
-                    content.take(number, &whole);
-                }
+        let asked = (1..).zip(run.asked.iter().take(answered));
+        let mut asked = asked.skip(questions_left_out(run, first)).peekable();
+        for (number, entry) in said {
+            while let Some((nth, asked)) = asked.next_if(|(_, asked)| asked.at <= number) {
+                content.history.push(ask(run, nth, &asked.question));
             }
-            from += most as u64;
+            if let Some((number, whole)) = joining.take(number, &entry) {
+                content.take(number, &whole);
+            }
         }
         for (number, entry) in joining.open() {
-            let aborted = entry.aborted || number < run.silent || run.end.is_some();
+            let aborted = entry.aborted || number < run.silent() || run.end.is_some();
             if !aborted && artifact(number, &entry).is_some() {
                 content.open.push(message_id(number, &entry));
             }

@@ -173,9 +173,11 @@ impl<S: Store> At<S> {
         revision: u64,
     ) -> Result<Self, Error> {
         if let Some((before, moments)) = Moments::at(session, revision).await? {
-            let said = session.unfinished_message(&before).await?;
-            let saying = said.first().map(|(number, _)| *number);
-            let runs = known.as_of(before, saying);
+            let mut said = session.unfinished_message(&before).await?;
+            // A step that has said nothing yet may lie behind one that was broken off.
+            let silent = known.silent_at(before.revision);
+            said.retain(|(number, _)| *number >= silent);
+            let runs = known.as_of(before, &said);
             return Ok(Self { runs, making: Making::within(&said), moments });
         }
         // It is near the beginning, or what lies before it was erased.
