@@ -136,7 +136,7 @@ impl<S: Store> Found<S> {
 
     /// Returns where the task stands.
     pub(crate) fn standing(&self) -> Standing {
-        self.run().map_or(Standing::Working, |run| run.standing)
+        self.runs.standing(self.run)
     }
 
     /// Returns the session.
@@ -287,7 +287,7 @@ impl<S: Store> Face<S> {
     }
 
     /// Returns the session that a run belongs to, as it is.
-    async fn session_with(
+    pub(crate) async fn session_with(
         &self,
         adjourn: &Adjourn<S>,
         run: RunId,
@@ -375,6 +375,15 @@ impl<S: Store> Face<S> {
         session: &SessionRef<S>,
     ) -> Result<Arc<Runs>, adjourn::Error> {
         self.folded.runs(session).await
+    }
+
+    /// Returns the runs of the session that one was before it was taken in, if that is in this store.
+    pub(crate) async fn runs_before(
+        &self,
+        session: &SessionRef<S>,
+        runs: &Runs,
+    ) -> Result<Option<Arc<Runs>>, adjourn::Error> {
+        self.folded.before(session, runs).await
     }
 
     /// Returns the runs of a session, at least as far as the state in which it was seen.

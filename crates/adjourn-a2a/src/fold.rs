@@ -9,13 +9,17 @@ use adjourn::Moment;
 use adjourn::core::Session;
 use adjourn::core::command::{Question, RunEnd};
 use adjourn::core::event::What;
-use adjourn::core::id::RunId;
+use adjourn::core::id::{RunId, SessionId};
 use adjourn::core::session::{Outcome, Wait};
 use adjourn::core::time::Timestamp;
 use adjourn::driver::{Message as Entry, Role};
 use adjourn::telling::{ends_words, message_id};
 
 use crate::standing::Standing;
+
+/// More than an export adds to the journal that it ends: tasks that go on elsewhere are counted on from
+/// behind that.
+const EXPORT: u64 = 8;
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -135,6 +139,16 @@ impl Run {
 pub struct Runs {
     session: Option<Arc<Session>>,
     runs: Vec<Arc<Run>>,
+    origin: Option<Origin>,
+}
+
+/// Where a session comes from that was taken in.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    /// The session there.
+    session: SessionId,
+    /// How far its tasks were counted there.
+    generation: u64,
 }
 
 impl Runs {
@@ -171,7 +185,36 @@ impl Runs {
         if let (Some((number, entry)), Some(run)) = (said.first(), runs.last_mut()) {
             Arc::make_mut(run).open.push(message_id(*number, entry));
         }
-        Self { session: Some(Arc::new(session)), runs }
+        Self { session: Some(Arc::new(session)), runs, origin: self.origin }
+    }
+
+    /// Returns the session that this one was before it was taken in; nothing if it was created.
+    pub fn origin(&self) -> Option<SessionId> {
+        self.origin.map(|origin| origin.session)
+    }
+
+    /// Takes note of how far tasks had been counted before they came to where this session was taken
+    /// in from.
+    pub fn counts_on(&mut self, before: u64) {
+        if let Some(origin) = &mut self.origin {
+            origin.generation += before;
+        }
+    }
+
+    /// Counts as far as another fold of the same session.
+    pub fn counts_as(&mut self, other: &Self) {
+        self.origin = self.origin.and(other.origin);
+    }
+
+    /// Returns the generation of tasks at a revision: one that was moved is counted on from where it was.
+    pub fn generation(&self, revision: u64) -> u64 {
+        self.origin.map_or(0, |origin| origin.generation) + revision
+    }
+
+    /// Returns what tells the events of a session that was taken in from those of where it comes from,
+    /// which have revisions of their own; nothing of one that was created.
+    pub fn tag(&self) -> Option<String> {
+        Some(self.origin.and(self.session())?.id.short())
     }
 
     /// Returns a run.
@@ -185,6 +228,11 @@ impl Runs {
 
     fn last_mut(&mut self) -> Option<&mut Run> {
         self.runs.last_mut().map(Arc::make_mut)
+    }
+
+    /// Returns where a run stands: it works until its end is known.
+    pub fn standing(&self, id: RunId) -> Standing {
+        self.get(id).map_or(Standing::Working, |run| run.standing)
     }
 
     /// Returns the run that took a message, and the revision at which the run took it. The message is
@@ -243,7 +291,9 @@ impl Runs {
             What::Resumed(resumed) => self.take(resumed.message_id.as_deref(), moment.revision),
             // The run goes on under its own id, and what it asks is still to be answered. Those that
             // were over before are tasks of where it came from.
-            What::SessionImported(_) => {
+            What::SessionImported(imported) => {
+                let generation = imported.state.revision + EXPORT;
+                self.origin = Some(Origin { session: imported.from.session, generation });
                 if let Some(session) = self.session.clone() {
                     self.go_on_with(&session);
                     self.ask_again(&session);

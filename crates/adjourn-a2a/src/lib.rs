@@ -27,6 +27,7 @@ mod listing;
 mod making;
 mod message;
 mod method;
+mod moved;
 mod notifications;
 mod params;
 mod part;

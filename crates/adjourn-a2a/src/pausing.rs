@@ -3,11 +3,10 @@
 use adjourn::core::Rejected;
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
-use adjourn::core::id::RunId;
 use adjourn::core::session::{Initiator, Phase, Resumption};
 use adjourn::driver::Message as Entry;
 use adjourn::store::Store;
-use adjourn::{Accepted, SessionRef, Suspension};
+use adjourn::{Accepted, Suspension};
 use serde_json::Value;
 
 use crate::arrived::Given;
@@ -17,7 +16,6 @@ use crate::fold::Runs;
 use crate::params::{self, Params, Resume};
 use crate::pause::{self, Paused, Resumed};
 use crate::standing::Standing;
-use crate::stream;
 use crate::task::State;
 
 impl<S: Store> Face<S> {
@@ -141,8 +139,8 @@ impl<S: Store> Face<S> {
         Ok(match woken.answer {
             Answer::Resumed(resumption) => {
                 let follows = match woken.repeated {
-                    true => told_before(&found, &resumption).await.map_err(of)?,
-                    false => stands(&Runs::now(&woken.commit.session), found.run),
+                    true => self.stood_behind(&found, &resumption).await.map_err(of)?,
+                    false => Runs::now(&woken.commit.session).standing(found.run),
                 };
                 let paused = State::paused_by(resumption.initiator);
                 to_json(&Resumed::new(task, paused, follows.literal(), &resumption))
@@ -168,47 +166,4 @@ impl<S: Store> Face<S> {
 fn spans(asked: &Asked<'_>, metadata: Option<&Value>) -> SpanLinks {
     let inner = metadata.and_then(|metadata| metadata.get("traceparent")?.as_str());
     SpanLinks::of_traceparent(inner.or(asked.trace))
-}
-
-/// Returns where a run stands as far as its session was seen: it goes on, or is over.
-fn stands(runs: &Runs, run: RunId) -> Standing {
-    runs.get(run).map_or(Standing::Working, |run| run.standing)
-}
-
-/// Returns where a task stood behind a wake that was answered before.
-async fn told_before<S: Store>(
-    found: &Found<S>,
-    wake: &Resumption,
-) -> Result<Standing, adjourn::Error> {
-    // What is fed to a run that is over begins the next one, and that is ready then.
-    if wake.then == Phase::Ready && !wake.had_resume_input {
-        return Ok(Standing::Working);
-    }
-    Ok(stands(&behind(&found.session, wake).await?, found.run))
-}
-
-/// Returns the runs of a session as the commit left them that a wake was part of, so that a caller who
-/// repeats a resume is told what followed then. What was erased of the journal is not known any more.
-async fn behind<S: Store>(
-    session: &SessionRef<S>,
-    wake: &Resumption,
-) -> Result<Runs, adjourn::Error> {
-    let (mut runs, mut moments) = (Runs::default(), session.watch().await?);
-    let mut is_there = false;
-    loop {
-        // From the store, also where this process has yet to hear of it.
-        let page = moments.page_before(u64::MAX - 1).await?;
-        if page.is_empty() {
-            return Ok(runs);
-        }
-        for moment in page {
-            runs.apply(&moment);
-            is_there |= stream::woke(&moment) == Some(wake);
-            if is_there && moment.ends {
-                return Ok(runs);
-            }
-        }
-        // Others are not kept waiting for the end of a long journal.
-        tokio::task::yield_now().await;
-    }
 }

@@ -117,7 +117,7 @@ pub async fn task<S: Store>(
         open,
         history,
         metadata,
-        generation: run.generation,
+        generation: runs.generation(run.generation),
     }))
 }
 

@@ -67,13 +67,36 @@ impl Folded {
             Some(state) => session.watch().after(state).await?,
             None => session.watch().await?,
         };
+        let is_begun = runs.session().is_some();
         catch_up(&mut runs, &mut moments, u64::MAX, |_| {}).await?;
+        if !is_begun && let Some(before) = self.before(session, &runs).await? {
+            runs.counts_on(before.generation(0));
+        }
         if runs.revision() < seen.revision {
             runs.jump(seen);
         }
         let runs = Arc::new(runs);
         self.put(session.id(), Arc::clone(&runs));
         Ok(runs)
+    }
+
+    /// Returns the runs of the session that one was before it was taken in, if that is in this store.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub(crate) async fn before<S: Store>(
+        &self,
+        session: &SessionRef<S>,
+        runs: &Runs,
+    ) -> Result<Option<Arc<Runs>>, Error> {
+        let Some(origin) = runs.origin() else { return Ok(None) };
+        let origin = session.adjourn().session(origin);
+        // It may have been taken in itself.
+        match Box::pin(self.runs(&origin)).await {
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) if error.is_of_a_session() => Ok(None),
+            runs => runs.map(Some),
+        }
     }
 
     /// Returns what is waited for by those who want the same journal folded.
@@ -185,6 +208,7 @@ impl<S: Store> At<S> {
         let mut moments = session.watch().await?;
         let told = |moment: &Moment| drop(making.take(moment));
         catch_up(&mut runs, &mut moments, revision, told).await?;
+        runs.counts_as(known);
         Ok(Self { runs, making, moments })
     }
 }

@@ -15,11 +15,15 @@ use crate::arrived::Given;
 use crate::error::{Error, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found, SEND_PATIENCE, is_exported, sent};
 use crate::message::Sent;
+use crate::moved::TAKEN_IN;
 use crate::params::Send;
 use crate::projection::{self, CONTEXT, Wanted};
 use crate::standing::Standing;
 use crate::stream::TaskStream;
 use crate::trace;
+
+/// How many sessions of a context are looked at at once, where the first one goes on elsewhere.
+const MORE: usize = 16;
 
 impl<S: Store> Face<S> {
     /// `message/send`.
@@ -114,7 +118,8 @@ impl<S: Store> Face<S> {
         }
         let id = message.journaled_id(asked.caller);
         // A retry is told what came of the first one, wherever the task stands by now.
-        if let Some(taken) = found.run().and_then(|run| run.took(&id)) {
+        let family = asked.method.family;
+        if let Some(taken) = self.took(&found, &id).await.map_err(|e| Error::of(e, task, family))? {
             return Ok((found, taken));
         }
         let refused = |reason, problem: &str| {
@@ -135,17 +140,18 @@ impl<S: Store> Face<S> {
         match prompt.message_id(id.clone()).await {
             Ok(prompted) => {
                 let seen = prompted.commit.session;
-                let found = self.after(session, run, &seen, asked.method.family).await?;
+                let found = self.after(session, run, &seen, family).await?;
                 Ok((found, seen.revision))
             }
             // The same message was faster on another connection.
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
                 let found = self.find(asked, task).await?;
-                let taken = found.run().and_then(|run| run.took(&id));
+                let taken = self.took(&found, &id).await;
+                let taken = taken.map_err(|error| Error::of(error, task, family))?;
                 let taken = taken.unwrap_or_else(|| found.runs.revision());
                 Ok((found, taken))
             }
-            Err(error) => Err(Error::of(error, task, asked.method.family)),
+            Err(error) => Err(Error::of(error, task, family)),
         }
     }
 
@@ -173,13 +179,19 @@ impl<S: Store> Face<S> {
         session: SessionId,
         message: &Sent,
     ) -> Result<(Found<S>, u64), Error> {
-        let session = self.as_caller(asked.caller).session(session);
+        let adjourn = self.as_caller(asked.caller);
         let of = |error| Error::of(error, "", asked.method.family);
-        let runs = self.runs_of(&session).await.map_err(of)?;
-        let taken = runs.that_took(&message.journaled_id(asked.caller));
-        let (run, revision) = taken.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        let id = message.journaled_id(asked.caller);
+        let begun = self.begun_in(&adjourn.session(session), &id).await.map_err(of)?;
+        let (begun_in, run, revision) =
+            begun.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        // It may go on in another session by now.
+        let found = self.session_with(&adjourn, run).await.map_err(of)?;
+        let (session, state) = found.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        let runs = self.runs_at(&session, &state).await.map_err(of)?;
         trace::concerns(session.id(), run);
-        Ok((Found { session, runs, run }, revision))
+        let taken = if session.id() == begun_in { revision } else { TAKEN_IN };
+        Ok((Found { session, runs, run }, taken))
     }
 
     async fn begin_once(
@@ -246,35 +258,47 @@ impl<S: Store> Face<S> {
         }
     }
 
-    /// Finds the first session of a context: the one that is called so, or, where that is gone or goes
-    /// on elsewhere, the oldest that bears the name.
+    /// Finds the first session of a context: the one that is called so, or the oldest that bears the
+    /// name. Where that goes on elsewhere, it is the one that it goes on as, if that is in this store,
+    /// or else the oldest that was begun beside it.
     async fn first_of(
         &self,
         asked: &Asked<'_>,
         context: &str,
     ) -> Result<Option<SessionRef<S>>, adjourn::Error> {
-        let named = self.named(asked, context).await?;
-        let named = match named {
-            Some((session, state)) if !is_exported(&state) => return Ok(Some(session)),
-            named => named.map(|(session, _)| session),
-        };
+        let (mut exported, mut beside) = (Vec::new(), None);
+        if let Some((session, state)) = self.named(asked, context).await? {
+            if !is_exported(&state) {
+                return Ok(Some(session));
+            }
+            exported.push(state.id);
+        }
         let adjourn = self.as_caller(asked.caller);
         let filter = Filter {
             tenant: Some(asked.caller.tenant.to_string()),
             labels: BTreeMap::from([(CONTEXT.to_owned(), context.to_owned())]),
             ..Filter::default()
         };
+        // Mostly it is the first one.
         let mut query = Query::new(filter, 1);
         loop {
             let page = adjourn.query(query.clone()).await?;
-            if let Some(Ok(listed)) = page.sessions.first() {
-                return Ok(Some(adjourn.session(listed.id)));
+            for listed in page.sessions.iter().flatten() {
+                if is_exported(listed) {
+                    exported.push(listed.id);
+                } else if listed.parent.is_some_and(|parent| exported.contains(&parent)) {
+                    beside = beside.or(Some(listed.id));
+                } else {
+                    return Ok(Some(adjourn.session(listed.id)));
+                }
             }
             match page.next {
-                Some(next) => query.after = Some(next),
-                None => return Ok(named),
+                Some(next) => (query.after, query.limit) = (Some(next), MORE),
+                None => break,
             }
         }
+        let first = beside.or_else(|| exported.first().copied());
+        Ok(first.map(|id| adjourn.session(id)))
     }
 }
 

@@ -29,21 +29,35 @@ use crate::task::{State, Status, Task, Update};
 use crate::version::Version;
 
 /// Where an event lies: behind which moment, or inside of what a moment is told with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     revision: u64,
     /// Which one of several events of that moment; the last one has no number.
     part: Option<usize>,
+    /// The session, if that was taken in: what it was before has revisions of its own.
+    tag: Option<String>,
 }
 
 impl Place {
     /// Reads the id of an event; nothing if it is none of ours.
     pub fn read(id: &str) -> Option<Self> {
-        let (revision, part) = match id.trim().split_once('.') {
-            Some((revision, part)) => (revision, Some(part.parse().ok()?)),
+        let (place, tag) = match id.trim().split_once('@') {
+            Some((place, tag)) => (place, Some(tag.to_owned())),
             None => (id.trim(), None),
         };
-        Some(Self { revision: revision.parse().ok()?, part })
+        let (revision, part) = match place.split_once('.') {
+            Some((revision, part)) => (revision, Some(part.parse().ok()?)),
+            None => (place, None),
+        };
+        Some(Self { revision: revision.parse().ok()?, part, tag })
+    }
+
+    /// Returns the id of an event there.
+    fn id(&self) -> Arc<str> {
+        let Self { revision, part, tag } = self;
+        let part = part.map(|part| format!(".{part}")).unwrap_or_default();
+        let tag = tag.as_ref().map(|tag| format!("@{tag}")).unwrap_or_default();
+        format!("{revision}{part}{tag}").into()
     }
 }
 
@@ -115,7 +129,8 @@ impl<S: Store> TaskStream<S> {
         let moments = found.session.watch().after(state).await.map_err(of)?;
         let standing = found.standing();
         let Found { runs, run, .. } = found;
-        let (context, generation) = (task.context.clone(), runs.revision());
+        let context = task.context.clone();
+        let id = Place { revision: runs.revision(), part: None, tag: runs.tag() }.id();
         let mut stream = Self {
             run,
             context,
@@ -129,8 +144,9 @@ impl<S: Store> TaskStream<S> {
             ready: VecDeque::new(),
             is_over: false,
         };
+        let generation = task.generation;
         let told = Update::Task(task).to_value("", "", generation, stream.version);
-        let (id, told) = (generation.to_string().into(), Told::update(&told));
+        let told = Told::update(&told);
         stream.ready.push_back(StreamEvent { id, told });
         stream.is_over = stream.ends_at(standing);
         Ok(stream)
@@ -140,12 +156,13 @@ impl<S: Store> TaskStream<S> {
     pub(crate) async fn go_on(
         asked: &Asked<'_>,
         found: &Found<S>,
-        seen: Place,
+        seen: &Place,
         shared: &Arc<Shared>,
     ) -> Result<Option<Self>, Error> {
         let of = |error| Error::of(error, &found.run.to_string(), asked.method.family);
         let Some(state) = found.state() else { return Ok(None) };
-        if seen.revision == 0 || seen.revision > state.revision {
+        // One of what the session was before it was taken in says nothing of where it stands here.
+        if seen.tag != found.runs.tag() || seen.revision == 0 || seen.revision > state.revision {
             return Ok(None);
         }
         let context = projection::context(state);
@@ -327,10 +344,10 @@ impl<S: Store> TaskStream<S> {
         }
         let is_over =
             before.is_some_and(|before| before != run.standing) && self.ends_at(run.standing);
-        let last = told.len().saturating_sub(1);
-        let id = |part: usize| match part == last {
-            true => revision.to_string().into(),
-            false => format!("{revision}.{part}").into(),
+        let (last, tag) = (told.len().saturating_sub(1), self.runs.tag());
+        let id = |part: usize| {
+            let part = Some(part).filter(|part| *part != last);
+            Place { revision, part, tag: tag.clone() }.id()
         };
         let told = told.into_iter().enumerate();
         let events = told.map(|(part, told)| StreamEvent { id: id(part), told }).collect();
@@ -338,8 +355,8 @@ impl<S: Store> TaskStream<S> {
     }
 
     fn update(&self, update: &Update, revision: u64) -> Told {
-        let task = self.run.to_string();
-        Told::update(&update.to_value(&task, &self.context, revision, self.version))
+        let (task, generation) = (self.run.to_string(), self.runs.generation(revision));
+        Told::update(&update.to_value(&task, &self.context, generation, self.version))
     }
 
     /// Tells that a pause is over.
@@ -401,8 +418,16 @@ mod tests {
 
     #[test]
     fn the_id_of_an_event_is_read_and_others_are_not() {
-        assert_eq!(Place::read("12"), Some(Place { revision: 12, part: None }));
-        assert_eq!(Place::read(" 12.1 "), Some(Place { revision: 12, part: Some(1) }));
+        let place = |part, tag: Option<&str>| Place { revision: 12, part, tag: tag.map(str::to_owned) };
+        for (id, read) in [
+            ("12", place(None, None)),
+            ("12.1", place(Some(1), None)),
+            ("12@0a", place(None, Some("0a"))),
+            ("12.1@0a", place(Some(1), Some("0a"))),
+        ] {
+            assert_eq!(Place::read(&format!(" {id} ")), Some(read.clone()));
+            assert_eq!(&*read.id(), id);
+        }
         for other in ["", "x", "12.", ".1", "-1", "12.x"] {
             assert_eq!(Place::read(other), None, "{other:?}");
         }

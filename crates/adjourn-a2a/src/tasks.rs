@@ -48,7 +48,7 @@ impl<S: Store> Face<S> {
         let id = params.id()?;
         let found = self.find(asked, id).await?;
         if let Some(seen) = asked.last_event.and_then(crate::stream::Place::read)
-            && let Some(stream) = TaskStream::go_on(asked, &found, seen, &self.shared).await?
+            && let Some(stream) = TaskStream::go_on(asked, &found, &seen, &self.shared).await?
         {
             return Ok(stream);
         }

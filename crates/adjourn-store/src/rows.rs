@@ -349,6 +349,8 @@ pub trait Answers {
         answered: &Answered,
         at: Timestamp,
     ) -> Result<(), Error>;
+    /// Gives a session the answers and the messages of another one, which it goes on with.
+    fn go_on_answering(&mut self, from: SessionNo, to: SessionNo) -> Result<(), Error>;
     /// Returns whether a message was taken before.
     fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error>;
     /// Remembers a message.

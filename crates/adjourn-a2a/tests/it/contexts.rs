@@ -1,5 +1,6 @@
 //! Contexts: which session a message goes to, and lists of tasks.
 
+use adjourn::SessionRef;
 use adjourn_testkit::host::Fixture;
 use serde_json::{Value, json};
 
@@ -149,4 +150,41 @@ async fn a_page_of_large_tasks_ends_early_and_the_next_one_goes_on() {
     assert_eq!(pages, 2);
     listed.sort_by_key(|id| begun.iter().position(|known| known == id));
     assert_eq!(listed, begun, "each is there once");
+}
+
+/// Returns the session of a task.
+async fn session_of(fixture: &Fixture, task: &Value) -> SessionRef {
+    let run = task["id"].as_str().unwrap().parse().unwrap();
+    fixture.adjourn().session_of(run).await.unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_context_goes_on_in_the_session_that_took_it_in_however_often_it_moves() {
+    let fixture = Fixture::new();
+    let script = r#"{"runs": [[{"await": {"reason": "ci"}}, {"say": "done"}],
+        [{"await": {"reason": "ci"}}, {"say": "done"}], [{"say": "done"}]]}"#;
+    let peer = Peer::new(&fixture, script);
+    let own = "sess-00000000-0000-7000-8000-00000000beef";
+    for name in [json!("conversation-7"), json!(own), Value::Null] {
+        let mut host = fixture.host().await;
+        let mut task = send(&peer, &format!("a {name}"), Some(&name)).await;
+        let context = task["contextId"].clone();
+        for round in 0..2 {
+            let session = session_of(&fixture, &task).await;
+            fixture.until_state(session.id(), "suspended").await;
+            // One that comes meanwhile begins beside it, and is no part of the conversation.
+            send(&peer, &format!("beside {round} {name}"), Some(&context)).await;
+            host.stop().await;
+            let record = session.export().await.unwrap().record;
+            let imported = fixture.adjourn().import(record).await.unwrap();
+            host = fixture.host().await;
+            peer.result("tasks/resume", json!({ "taskId": task["id"] })).await;
+            fixture.until_state(imported.id(), "idle").await;
+            task = send(&peer, &format!("next {round} {name}"), Some(&context)).await;
+            assert_eq!(task["contextId"], context);
+            let goes_on = session_of(&fixture, &task).await;
+            assert_eq!(goes_on.id(), imported.id(), "{name}: the conversation goes on");
+        }
+        host.stop().await;
+    }
 }

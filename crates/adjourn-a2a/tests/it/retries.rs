@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use adjourn::core::Session;
 use adjourn::core::command::Mode;
+use adjourn::core::session::Phase;
 use adjourn_a2a::{Caller, Scope};
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::store::TENANT;
@@ -244,4 +246,64 @@ async fn a_resume_to_the_end_of_its_task_is_answered_with_that_end_also_the_seco
         assert_eq!(peer.result("tasks/resume", params).await, first);
         host.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_taken_and_answered_before_a_task_moved_is_not_done_again_behind_the_move() {
+    let fixture = Fixture::new();
+    let mut host = fixture.host().await;
+    let script = r#"{"steps": [{"await": {"reason": "ci"}}, {"ask": {"question": "Which?"}},
+        {"await": {"reason": "review"}}, {"ask": {"question": "Sure?"}}, {"say": "done"}]}"#;
+    let peer = Peer::knowing(&fixture, script);
+    let first = |context: Option<&str>| {
+        let mut message = message("m1", "go");
+        if let Some(context) = context {
+            message["contextId"] = context.into();
+        }
+        json!({ "message": message, "configuration": { "blocking": false } })
+    };
+    let begun = peer.result("message/send", first(None)).await;
+    let (task, context) = (begun["id"].as_str().unwrap(), begun["contextId"].as_str().unwrap());
+    let mut session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    fixture.until_state(session.id(), "suspended").await;
+    // A hold, so that what followed is not told by the wake alone.
+    peer.pause(task).await;
+    let lift = json!({ "taskId": task, "idempotencyKey": "lift" });
+    let lifted = peer.result("tasks/resume", lift.clone()).await;
+    assert_eq!(lifted["state"], "paused-by-agent");
+    let wake = json!({ "taskId": task, "idempotencyKey": "wake" });
+    let woken = peer.result("tasks/resume", wake.clone()).await;
+    fixture.until_state(session.id(), "suspended").await;
+    let answer = json!({ "message": with_task(message("m2", "yes"), task) });
+    let answered = peer.result("message/send", answer.clone()).await;
+    assert_eq!(answered["status"]["state"], "paused-by-agent");
+    for _ in 0..2 {
+        host.stop().await;
+        let record = session.export().await.unwrap().record;
+        session = fixture.adjourn().import(record).await.unwrap();
+        host = fixture.host().await;
+        let other = Peer { activated: STATES, ..Peer::on(fixture.another_adjourn(), script) };
+        for peer in [&peer, &other] {
+            let before = session.load().await.unwrap().revision;
+            for context in [None, Some(context)] {
+                let again = peer.result("message/send", first(context)).await;
+                let (id, state) = (&again["id"], &again["status"]["state"]);
+                assert_eq!((id, state), (&json!(task), &json!("paused-by-agent")));
+            }
+            let again = peer.result("message/send", answer.clone()).await;
+            assert_eq!(again["status"]["state"], "paused-by-agent");
+            assert_eq!(peer.result("tasks/resume", lift.clone()).await, lifted);
+            assert_eq!(peer.result("tasks/resume", wake.clone()).await, woken);
+            assert_eq!(session.load().await.unwrap().revision, before, "nothing was done again");
+        }
+    }
+    // Nor is the next question answered by it.
+    peer.result("tasks/resume", json!({ "taskId": task })).await;
+    let asks = |session: &Session| session.phase() == Phase::Asking;
+    fixture.until(session.id(), "asks", asks).await;
+    let again = peer.result("message/send", answer).await;
+    assert_eq!(again["status"]["message"]["parts"][0]["text"], "Sure?");
+    assert_eq!(tasks(&peer).await, 1);
+    fixture.adjourn().verify(adjourn_testkit::store::keys().ring(), None).await.unwrap().unwrap();
+    host.stop().await;
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjourn::core::Session;
 use adjourn_testkit::host::Fixture;
 use serde_json::{Value, json};
 
@@ -210,4 +211,57 @@ async fn a_long_journal_is_folded_once_for_all_who_come_back() {
     let (short, long) =
         (reads_of_those_who_come_back(40).await, reads_of_those_who_come_back(600).await);
     assert!(long < short + 32, "{short} and {long} reads");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_was_told_before_a_task_moved_hides_nothing_behind_the_move() {
+    let fixture = Fixture::new();
+    let mut host = fixture.host().await;
+    let mut steps = vec![json!({ "say": "on" }), json!({ "await": { "reason": "ci" } })];
+    for _ in 0..2 {
+        steps.extend(vec![json!({ "say": "on" }); 10]);
+        steps.push(json!({ "await": { "reason": "review" } }));
+    }
+    let script = json!({ "steps": steps }).to_string();
+    let peer = Peer::knowing(&fixture, &script);
+    let begun = peer.result("message/send", json!({ "message": message("m1", "go") })).await;
+    let task = json!({ "id": begun["id"] });
+    let run = begun["id"].as_str().unwrap().parse().unwrap();
+    let mut generation = begun["generation"].as_u64().unwrap();
+    let mut seen = vec![generation.to_string()];
+    for _ in 0..2 {
+        let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
+        host.stop().await;
+        let record = session.export().await.unwrap().record;
+        let over = peer.result("tasks/get", task.clone()).await["generation"].as_u64().unwrap();
+        assert!(over > generation);
+        let imported = fixture.adjourn().import(record).await.unwrap();
+        host = fixture.host().await;
+        let shown = peer.result("tasks/get", task.clone()).await["generation"].as_u64().unwrap();
+        assert!(shown > over, "it is counted on");
+        peer.result("tasks/resume", json!({ "taskId": begun["id"] })).await;
+        // Its journal has grown past what was told of the first one.
+        let rests = |session: &Session| session.revision > 20 && session.suspended().is_some();
+        fixture.until(imported.id(), "rests", rests).await;
+        for id in &seen {
+            let mut watch = peer.watch("tasks/resubscribe", task.clone(), Some(id)).await;
+            let (snapshot, told) = watch.next().await.unwrap();
+            assert_eq!(told["result"]["kind"], "task", "behind {id}");
+            assert_eq!(state(&told), "paused-by-agent");
+            // From there on it goes on as everywhere.
+            let mut again = peer.watch("tasks/resubscribe", task.clone(), Some(&snapshot)).await;
+            peer.pause(begun["id"].as_str().unwrap()).await;
+            assert_eq!(again.next().await, watch.next().await);
+            let resume = json!({ "taskId": begun["id"] });
+            peer.result("tasks/resume", resume).await;
+            let (id, told) = again.next().await.unwrap();
+            assert!(told["method"] == "tasks/statusUpdate" && id.contains('@'), "{id} {told}");
+        }
+        let last = peer.result("tasks/get", task.clone()).await["generation"].as_u64().unwrap();
+        seen.push(last.to_string());
+        let mut watch = peer.watch("tasks/resubscribe", task.clone(), None).await;
+        seen.push(watch.next().await.unwrap().0);
+        generation = last;
+    }
+    host.stop().await;
 }

@@ -10,7 +10,7 @@ use super::{Done, Transaction, unencodable};
 use crate::error::CommandError;
 use crate::fold::damaged;
 use crate::query::{marks, name_mark, record_mark};
-use crate::rows::{EntryNo, SessionRow, TenantNo};
+use crate::rows::{EntryNo, SessionNo, SessionRow, TenantNo};
 
 impl Transaction<'_> {
     /// Creates a session.
@@ -21,11 +21,12 @@ impl Transaction<'_> {
         let facts = Facts::new(self.environment.now(), by, self.fresh());
         let (marks, name) = (marks(&founding), founding.name().map(str::to_owned));
         let events = Session::create(&facts, founding)?;
-        self.found(facts, events, &marks, name, Vec::new())
+        self.found(facts, events, (&marks, name), Vec::new(), None)
     }
 
     /// Makes a session that goes on from where a portable record says that it was parked, with what
-    /// was said in it. A record is taken in once: the store is the ledger.
+    /// was said in it. A record is taken in once: the store is the ledger. If the session comes from
+    /// this store, what is sent to it again is answered as it would be where it was.
     ///
     /// # Errors
     /// The record was taken in before, the session is refused, or the store fails.
@@ -47,18 +48,21 @@ impl Transaction<'_> {
         let mut facts = Facts::new(self.environment.now(), by, self.fresh());
         facts.high = self.rows.high()?;
         facts.keyless_waits = self.rows.keyless_waits(tenant)?;
+        let origin = self.rows.session(imported.from.session)?;
+        let origin = origin.filter(|origin| origin.tenant == tenant).map(|origin| origin.no);
         let events = Session::import(&facts, imported)?;
-        self.found(facts, events, &marks, name, said.to_vec())
+        self.found(facts, events, (&marks, name), said.to_vec(), origin)
     }
 
-    /// Writes the first entry of a session, and what it is found by.
+    /// Writes the first entry of a session, what it is found by, and what it has answered as another
+    /// session that it goes on with.
     fn found(
         &mut self,
         facts: Facts,
         events: Vec<Event>,
-        marks: &[String],
-        name: Option<String>,
+        (marks, name): (&[String], Option<String>),
         said: Vec<Vec<u8>>,
+        origin: Option<SessionNo>,
     ) -> Result<Done, CommandError> {
         let decision = Decision::new(Given::Creation, facts);
         let recorded = Entry::record_creation(&decision, events).map_err(unencodable)?;
@@ -70,6 +74,9 @@ impl Transaction<'_> {
             self.check_name(tenant, name)?;
         }
         let no = self.rows.add_session(&session, tenant, marks)?;
+        if let Some(origin) = origin {
+            self.rows.go_on_answering(origin, no)?;
+        }
         let row = SessionRow { no, id: session.id, tenant, head: EntryNo(0), tip: Tip::START };
         self.append(row, None, entries, session, said)
     }

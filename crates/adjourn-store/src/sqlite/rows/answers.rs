@@ -36,6 +36,14 @@ impl Answers for SqliteRows<'_> {
         )
     }
 
+    fn go_on_answering(&mut self, from: SessionNo, to: SessionNo) -> Result<(), Error> {
+        self.write(
+            "INSERT INTO answer (session, key, at, answer)
+             SELECT ?2, key, at, answer FROM answer WHERE session = ?1",
+            [from.0.into(), to.0.into()],
+        )
+    }
+
     fn message_seen(&mut self, session: SessionNo, id: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM answer WHERE session = ?1 AND key = 'm:' || ?2";
         Ok(self.prepare(sql)?.exists(params![session.0, id])?)

@@ -1,0 +1,110 @@
+//! Sessions that were moved within the store: exported, and taken in again by it. What was taken and
+//! answered where a task was before stands in the journal there.
+
+use std::sync::Arc;
+
+use adjourn::core::id::{RunId, SessionId};
+use adjourn::core::session::{Phase, Resumption};
+use adjourn::store::Store;
+use adjourn::{Error, SessionRef};
+
+use crate::face::{Face, Found};
+use crate::fold::Runs;
+use crate::standing::Standing;
+use crate::stream;
+
+/// The revision at which a session is taken in.
+pub(crate) const TAKEN_IN: u64 = 1;
+
+impl<S: Store> Face<S> {
+    /// Returns the revision at which a task took a message, by the id that the journal has of it: the one
+    /// at which its session was taken in, if it did so before; nothing if it did not.
+    pub(crate) async fn took(
+        &self,
+        found: &Found<S>,
+        message: &str,
+    ) -> Result<Option<u64>, Error> {
+        let took = |runs: &Runs| runs.get(found.run).and_then(|run| run.took(message));
+        if let Some(revision) = took(&found.runs) {
+            return Ok(Some(revision));
+        }
+        let mut runs = Arc::clone(&found.runs);
+        while let Some(before) = self.runs_before(&found.session, &runs).await? {
+            if took(&before).is_some() {
+                return Ok(Some(TAKEN_IN));
+            }
+            runs = before;
+        }
+        Ok(None)
+    }
+
+    /// Returns the session in which a message began a run or went on with it, one or what that was before
+    /// it was taken in, and the revision at which it did; nothing if none did.
+    pub(crate) async fn begun_in(
+        &self,
+        session: &SessionRef<S>,
+        message: &str,
+    ) -> Result<Option<(SessionId, RunId, u64)>, Error> {
+        let (mut id, mut runs) = (session.id(), self.runs_of(session).await?);
+        loop {
+            if let Some((run, revision)) = runs.that_took(message) {
+                return Ok(Some((id, run, revision)));
+            }
+            let (Some(origin), Some(before)) =
+                (runs.origin(), self.runs_before(session, &runs).await?)
+            else {
+                return Ok(None);
+            };
+            (id, runs) = (origin, before);
+        }
+    }
+
+    /// Returns where a task stood behind a wake that was answered before.
+    pub(crate) async fn stood_behind(
+        &self,
+        found: &Found<S>,
+        wake: &Resumption,
+    ) -> Result<Standing, Error> {
+        // What is fed to a run that is over begins the next one, and that is ready then.
+        if wake.then == Phase::Ready && !wake.had_resume_input {
+            return Ok(Standing::Working);
+        }
+        let mut session = found.session.clone();
+        loop {
+            let (runs, is_there) = behind(&session, wake).await?;
+            // The task may have been somewhere else then.
+            let before = self.runs_before(&session, &runs).await?;
+            match (before.and(runs.origin()), is_there) {
+                (Some(origin), false) => session = self.adjourn.session(origin),
+                // What was erased of the journal is not known any more.
+                (None, _) | (_, true) => return Ok(runs.standing(found.run)),
+            }
+        }
+    }
+}
+
+/// Returns the runs of a session as the commit left them that a wake was part of, so that a caller who
+/// repeats a resume is told what followed then; or as they are, if there is no such wake.
+async fn behind<S: Store>(
+    session: &SessionRef<S>,
+    wake: &Resumption,
+) -> Result<(Runs, bool), Error> {
+    let (mut runs, mut moments) = (Runs::default(), session.watch().await?);
+    let mut is_there = false;
+    loop {
+        // From the store, also where this process has yet to hear of it.
+        let page = moments.page_before(u64::MAX - 1).await?;
+        if page.is_empty() {
+            return Ok((runs, false));
+        }
+        for moment in page {
+            runs.apply(&moment);
+            is_there |= stream::woke(&moment) == Some(wake);
+            if is_there && moment.ends {
+                return Ok((runs, true));
+            }
+        }
+        // Others are not kept waiting for the end of a long journal.
+        tokio::task::yield_now().await;
+    }
+}
