@@ -480,7 +480,7 @@ mod tests {
         use adjourn::core::Rejected;
         use adjourn::core::session::Phase;
 
-        use crate::error::Error;
+        use crate::error::{Error, Source};
         use crate::method::Family;
         let phase = Phase::Running;
         for refused in [
@@ -496,7 +496,8 @@ mod tests {
                 if family == Family::Standard && !matches!(refused, Rejected::Busy { .. }) {
                     continue;
                 }
-                let Error { code, reason, .. } = Error::refused(&refused, "t", family);
+                let Error { code, reason, .. } =
+                    Error::refused(&refused, "t", family, Source::Parameters);
                 let known = ERRORS.iter().find(|(known, ..)| *known == code);
                 assert!(known.is_some_and(|(_, reasons, _)| reasons.contains(&reason)), "{reason}");
             }

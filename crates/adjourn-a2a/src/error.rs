@@ -45,6 +45,53 @@ const A2A: &str = "a2a-protocol.org";
 /// The domain of ours.
 const OURS: &str = "adjourn";
 
+/// Where a peer has written what a command is made of: its fields have other names there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the parameters of the request.
+    Parameters,
+    /// In the message that it sends.
+    Message,
+    /// In the metadata of that message, in the tunnel of an earlier implementation.
+    Tunnel,
+}
+
+impl Source {
+    /// Where the tunnel is.
+    pub(crate) const TUNNEL: &str = "metadata.harn.pause";
+
+    /// Returns what the peer calls a field of a command, which is spelled as in ACP.
+    fn parameter(self, path: &str) -> String {
+        let names: &[_] = match self {
+            Self::Parameters | Self::Tunnel => {
+                &[("resumeWhen", "conditions"), ("_meta", "metadata")]
+            }
+            Self::Message => &[
+                ("prompt", "message.parts"),
+                ("input", "message.parts"),
+                ("messageId", "message.messageId"),
+            ],
+        };
+        let mut named =
+            names.iter().filter_map(|(theirs, ours)| Some((ours, path.strip_prefix(theirs)?)));
+        let named =
+            named.next().map_or_else(|| path.to_owned(), |(ours, rest)| format!("{ours}{rest}"));
+        match self {
+            Self::Parameters | Self::Message => named,
+            Self::Tunnel => format!("{}.{}", Self::TUNNEL, snake_case(&named)),
+        }
+    }
+}
+
+/// Returns a name as the tunnel spells it.
+fn snake_case(name: &str) -> String {
+    let spelled = name.chars().flat_map(|letter| {
+        let hump = letter.is_ascii_uppercase().then_some('_');
+        hump.into_iter().chain([letter.to_ascii_lowercase()])
+    });
+    spelled.collect()
+}
+
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
@@ -75,6 +122,16 @@ impl Error {
     pub fn invalid(path: impl Into<String>, problem: &str) -> Self {
         let path = path.into();
         Self::new(INVALID_PARAMS, "INVALID_PARAMS", format!("{path}: {problem}")).with("path", path)
+    }
+
+    /// The same of a parameter that lies within another one.
+    #[must_use]
+    pub fn within(mut self, outer: &str) -> Self {
+        if let Some(Value::String(path)) = self.details.get_mut("path") {
+            *path = format!("{outer}.{path}");
+            self.problem = format!("{outer}.{}", self.problem);
+        }
+        self
     }
 
     /// There is no such task, or the caller must not know of it.
@@ -144,8 +201,13 @@ impl Error {
 
     /// What the library could not do.
     pub fn of(error: adjourn::Error, task: &str, family: Family) -> Self {
+        Self::of_source(error, task, family, Source::Parameters)
+    }
+
+    /// What the library could not do with what a peer has written somewhere.
+    pub fn of_source(error: adjourn::Error, task: &str, family: Family, source: Source) -> Self {
         match error {
-            adjourn::Error::Refused(refused) => Self::refused(&refused, task, family),
+            adjourn::Error::Refused(refused) => Self::refused(&refused, task, family, source),
             // The first session of a context may have been removed a moment ago.
             adjourn::Error::NotFound(_) | adjourn::Error::UnknownParent(_) => {
                 Self::no_task(task, family)
@@ -161,10 +223,10 @@ impl Error {
         }
     }
 
-    /// What the lifecycle refuses.
-    pub fn refused(refused: &Rejected, task: &str, family: Family) -> Self {
+    /// What the lifecycle refuses of what a peer has written somewhere.
+    pub fn refused(refused: &Rejected, task: &str, family: Family, source: Source) -> Self {
         if let Rejected::Invalid { path, problem } = refused {
-            return Self::invalid(parameter(path), problem).with("taskId", task);
+            return Self::invalid(source.parameter(path), problem).with("taskId", task);
         }
         let (code, reason) = match family {
             Family::Standard => standard(refused),
@@ -211,14 +273,6 @@ impl Error {
     }
 }
 
-/// Returns what A2A calls a field of a command, which is spelled as in ACP.
-fn parameter(path: &str) -> String {
-    let names = [("resumeWhen", "conditions"), ("_meta", "metadata")];
-    let mut names =
-        names.iter().filter_map(|(theirs, ours)| Some((ours, path.strip_prefix(theirs)?)));
-    names.next().map_or_else(|| path.to_owned(), |(ours, rest)| format!("{ours}{rest}"))
-}
-
 /// A2A's own methods.
 const fn standard(refused: &Rejected) -> (i64, &'static str) {
     match refused {
@@ -254,14 +308,21 @@ mod tests {
 
     #[test]
     fn a_field_is_named_as_the_peer_has_spelled_it() {
-        for (path, parameter) in [
-            ("resumeWhen.since", "conditions.since"),
-            ("_meta", "metadata"),
-            ("graceMs", "graceMs"),
+        for (source, path, parameter) in [
+            (Source::Parameters, "resumeWhen.since", "conditions.since"),
+            (Source::Parameters, "_meta", "metadata"),
+            (Source::Parameters, "graceMs", "graceMs"),
+            (Source::Parameters, "input", "input"),
+            (Source::Message, "prompt", "message.parts"),
+            (Source::Message, "input", "message.parts"),
+            (Source::Message, "messageId", "message.messageId"),
+            (Source::Tunnel, "resumeWhen.since", "metadata.harn.pause.conditions.since"),
+            (Source::Tunnel, "graceMs", "metadata.harn.pause.grace_ms"),
+            (Source::Tunnel, "reason", "metadata.harn.pause.reason"),
         ] {
             let (path, problem) = (path.to_owned(), "is wrong".to_owned());
             let refused = Rejected::Invalid { path, problem };
-            let error = Error::refused(&refused, "t", Family::Proposal);
+            let error = Error::refused(&refused, "t", Family::Proposal, source);
             assert_eq!((error.code, &error.details["path"]), (-32602, &json!(parameter)));
             assert!(error.problem.starts_with(parameter), "{}", error.problem);
         }
@@ -292,7 +353,7 @@ mod tests {
             (&Rejected::NotPermitted, Family::Proposal, -32004, "TASK_NOT_FOUND"),
             (&Rejected::NotPermitted, Family::Alias, -32001, "TASK_NOT_FOUND"),
         ] {
-            let error = Error::refused(refused, "t", family);
+            let error = Error::refused(refused, "t", family, Source::Parameters);
             assert_eq!((error.code, error.reason), (code, reason), "{refused}");
             let info = &error.to_rpc()["data"][0];
             assert_eq!(

@@ -39,7 +39,7 @@ pub struct Run {
     /// The revision of the last change.
     pub generation: u64,
     /// What it has asked, in order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<AskedQuestion>,
     /// The ids of the messages that began it and went on with it, as the journal has them, and the
     /// revisions that took them.
     pub taken: Vec<(String, u64)>,
@@ -53,7 +53,7 @@ pub struct Run {
 
 /// A question, and when it was asked.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct AskedQuestion {
     /// The revision that asked it.
     pub revision: u64,
     /// How far the transcript went then.
@@ -303,7 +303,7 @@ impl Runs {
                 let pause = &suspended.park.pause;
                 if let (Wait::Question(question), Some(run)) = (&pause.wait, self.last_mut()) {
                     let (revision, question) = (moment.revision, question.clone());
-                    run.asked.push(Asked { revision, at: length, question });
+                    run.asked.push(AskedQuestion { revision, at: length, question });
                 }
             }
             What::RunEnded(ended) => {
@@ -358,7 +358,7 @@ impl Runs {
         let wait = session.suspended().map(|suspended| &suspended.park.pause.wait);
         if let (Some(Wait::Question(question)), Some(run)) = (wait, self.last_mut()) {
             let (revision, at) = (session.revision, session.transcript.length);
-            run.asked.push(Asked { revision, at, question: question.clone() });
+            run.asked.push(AskedQuestion { revision, at, question: question.clone() });
         }
     }
 

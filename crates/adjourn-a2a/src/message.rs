@@ -1,5 +1,6 @@
 //! Messages: what peers say to the agent, and what a task says of itself.
 
+use adjourn::core::limits::NAME_BYTES;
 use adjourn::driver::{Block, Message as Entry, Role};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -102,6 +103,17 @@ impl Sent {
     pub(crate) fn journaled_id(&self, caller: &Caller) -> String {
         // The name of a caller has no space in it.
         format!("{} {}", caller.name, self.id)
+    }
+
+    /// Refuses an id that the journal has no room for beside the name of the caller.
+    pub(crate) fn check_id(&self, caller: &Caller) -> Result<(), Error> {
+        let most = NAME_BYTES.saturating_sub(self.journaled_id(caller).len() - self.id.len());
+        let wrong = |problem: &str| Err(Error::invalid("message.messageId", problem));
+        match &self.id {
+            id if id.len() > most => wrong(&format!("expected at most {most} bytes")),
+            id if id.chars().any(char::is_control) => wrong("must not hold control characters"),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the key under which its sender's tenant takes it once, whichever session of its

@@ -19,11 +19,7 @@ pub(crate) const TAKEN_IN: u64 = 1;
 impl<S: Store> Face<S> {
     /// Returns the revision at which a task took a message, by the id that the journal has of it: the one
     /// at which its session was taken in, if it did so before; nothing if it did not.
-    pub(crate) async fn took(
-        &self,
-        found: &Found<S>,
-        message: &str,
-    ) -> Result<Option<u64>, Error> {
+    pub(crate) async fn took(&self, found: &Found<S>, message: &str) -> Result<Option<u64>, Error> {
         let took = |runs: &Runs| runs.get(found.run).and_then(|run| run.took(message));
         if let Some(revision) = took(&found.runs) {
             return Ok(Some(revision));

@@ -8,7 +8,7 @@ use adjourn::core::id::Handle;
 use adjourn::core::time::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::error::Error;
+use crate::error::{Error, Source};
 use crate::message::Sent;
 use crate::projection::Wanted;
 use crate::push::PushConfig;
@@ -171,20 +171,22 @@ impl Send {
 
 /// Reads a pause from the tunnel of an earlier implementation, whose names are spelled in its way.
 fn tunnelled(pause: &Value) -> Result<Suspend, Error> {
-    const PATH: &str = "metadata.harn.pause";
     let fields = match pause {
         Value::Bool(true) => return Ok(Suspend::default()),
         Value::Object(fields) => Params(fields),
-        _ => return Err(Error::invalid(PATH, "expected an object")),
+        _ => return Err(Error::invalid(Source::TUNNEL, "expected an object")),
     };
-    let conditions = fields.get("conditions").or_else(|| fields.get("resume_when"));
-    Ok(Suspend {
-        reason: fields.text("reason")?.map(str::to_owned),
-        mode: mode(fields)?,
-        resume_when: read_conditions(conditions, Spelling::Snake, &format!("{PATH}.conditions"))?,
-        grace_ms: fields.number("grace_ms")?,
-        ..Suspend::default()
-    })
+    let read = || {
+        let conditions = fields.get("conditions").or_else(|| fields.get("resume_when"));
+        Ok(Suspend {
+            reason: fields.text("reason")?.map(str::to_owned),
+            mode: mode(fields)?,
+            resume_when: read_conditions(conditions, Spelling::Snake, "conditions")?,
+            grace_ms: fields.number("grace_ms")?,
+            ..Suspend::default()
+        })
+    };
+    read().map_err(|error: Error| error.within(Source::TUNNEL))
 }
 
 /// Reads `tasks/pause`.
@@ -503,5 +505,20 @@ mod tests {
             Send::read(Params::read(&params).unwrap(), Version::V03).unwrap().pause.unwrap();
         assert_eq!(pause.reason.as_deref(), Some("r"));
         assert_eq!(pause.resume_when.unwrap().on_event.unwrap().to_string(), "go");
+        for (pause, path) in [
+            (json!({ "reason": 7 }), "metadata.harn.pause.reason"),
+            (json!({ "mode": "soon" }), "metadata.harn.pause.mode"),
+            (json!({ "grace_ms": "x" }), "metadata.harn.pause.grace_ms"),
+            (json!({ "conditions": { "on_event": 1 } }), "metadata.harn.pause.conditions.on_event"),
+            (json!(7), "metadata.harn.pause"),
+        ] {
+            let mut params = params.clone();
+            params["message"]["metadata"]["harn"]["pause"] = pause;
+            let Err(error) = Send::read(Params::read(&params).unwrap(), Version::V03) else {
+                panic!("{params} is taken")
+            };
+            assert_eq!((error.code, &error.details["path"]), (-32602, &json!(path)));
+            assert!(error.problem.starts_with(path), "{}", error.problem);
+        }
     }
 }

@@ -10,10 +10,11 @@ use adjourn::{Accepted, Suspension};
 use serde_json::Value;
 
 use crate::arrived::Given;
-use crate::error::Error;
+use crate::error::{Error, Source};
 use crate::face::{Asked, Face, Found, REST_PATIENCE, to_json};
 use crate::fold::Runs;
-use crate::params::{self, Params, Resume};
+use crate::method::Family;
+use crate::params::{self, Params, Resume, Send};
 use crate::pause::{self, Paused, Resumed};
 use crate::standing::Standing;
 use crate::task::State;
@@ -26,8 +27,8 @@ impl<S: Store> Face<S> {
         let (task, suspend) = (&params.task_id()?.to_owned(), params::pause(params)?);
         drop(given);
         let found = self.find_now(asked, task).await?;
-        let (accepted, in_force) = self.suspend(asked, &found, suspend).await?;
-        Ok(match in_force {
+        let accepted = self.suspend(asked, &found, suspend, Source::Parameters).await?;
+        Ok(match in_force(asked, &found, &accepted).await? {
             Some(Suspension { parked, .. }) => {
                 to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Client)))
             }
@@ -43,43 +44,43 @@ impl<S: Store> Face<S> {
         &self,
         asked: &Asked<'_>,
         task: &str,
-        suspend: Suspend,
+        (send, suspend): (&Send, Suspend),
     ) -> Result<Found<S>, Error> {
         self.check_pausable(asked.method.family)?;
         if !asked.caller.may(crate::caller::Scope::Pause) {
             return Err(Error::forbidden(crate::caller::Scope::Pause));
         }
         let found = self.find(asked, task).await?;
-        self.suspend(asked, &found, suspend).await?;
+        found.check_context(&send.message)?;
+        let accepted = self.suspend(asked, &found, suspend, Source::Tunnel).await?;
+        if send.blocking {
+            in_force(asked, &found, &accepted).await?;
+        }
         self.find(asked, task).await
     }
 
-    /// Asks for a pause, and waits until it is in force for as long as there is patience.
+    /// Asks for a pause.
     async fn suspend(
         &self,
         asked: &Asked<'_>,
         found: &Found<S>,
         suspend: Suspend,
-    ) -> Result<(Accepted, Option<Suspension>), Error> {
+        source: Source,
+    ) -> Result<Accepted, Error> {
         let (task, family) = (found.run.to_string(), asked.method.family);
-        let of = |error| Error::of(error, &task, family);
+        check_not_over(found, family)?;
         let spans = spans(asked, suspend.meta.as_ref());
         let pause = found.session.suspend_as(suspend).of_run(found.run).spans(spans);
         // A person has to look at a task that lost its host, and the pause would hide that.
         let accepted = pause.unless_interrupted().accepted();
-        let accepted = accepted.await.map_err(|error| match error {
+        accepted.await.map_err(|error| match error {
             adjourn::Error::Refused(Rejected::NotSuspendable { phase: Phase::Suspended }) => {
                 let problem = "the task lost its host, and waits for a person to look at it";
                 let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
                 refused.with("taskId", task.as_str())
             }
-            error => of(error),
-        })?;
-        let in_force = found.session.in_force(&accepted);
-        match asked.wait_for(REST_PATIENCE, in_force).await {
-            Some(suspension) => Ok((accepted, Some(suspension.map_err(of)?))),
-            None => Ok((accepted, None)),
-        }
+            error => Error::of_source(error, &task, family, source),
+        })
     }
 
     /// `tasks/await_resumption`: a worker outside of the host parks the task. It is answered as a pause
@@ -93,20 +94,20 @@ impl<S: Store> Face<S> {
         let (task, wait) = (&params.task_id()?.to_owned(), params::await_resumption(params)?);
         drop(given);
         let of = |error| Error::of(error, task, family);
-        let Found { session, run, .. } = self.find_now(asked, task).await?;
+        let found = self.find_now(asked, task).await?;
+        check_not_over(&found, family)?;
         let spans = spans(asked, wait.meta.as_ref());
-        let park = session.await_as(wait).of_run(run).spans(spans);
+        let park = found.session.await_as(wait).of_run(found.run).spans(spans);
         let accepted = park.accepted().await.map_err(of)?;
-        match asked.wait_for(REST_PATIENCE, session.in_force(&accepted)).await {
-            Some(suspension) => {
-                let Suspension { parked, .. } = suspension.map_err(of)?;
-                Ok(to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Agent))))
+        Ok(match in_force(asked, &found, &accepted).await? {
+            Some(Suspension { parked, .. }) => {
+                to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Agent)))
             }
             None => {
                 let pending = accepted.commit.session.agents_pause();
-                Ok(pause::quiescing(task, accepted.handle, pending).to_string())
+                pause::quiescing(task, accepted.handle, pending).to_string()
             }
-        }
+        })
     }
 
     /// `tasks/resume`.
@@ -160,6 +161,25 @@ impl<S: Store> Face<S> {
             }
         })
     }
+}
+
+/// Waits until a pause is in force, for as long as there is patience.
+async fn in_force<S: Store, Id>(
+    asked: &Asked<'_>,
+    found: &Found<S>,
+    accepted: &Accepted<Id>,
+) -> Result<Option<Suspension>, Error> {
+    let of = |error| Error::of(error, &found.run.to_string(), asked.method.family);
+    let in_force = asked.wait_for(REST_PATIENCE, found.session.in_force(accepted)).await;
+    in_force.transpose().map_err(of)
+}
+
+/// Refuses to pause a task that is over, whatever its session does by now.
+fn check_not_over<S: Store>(found: &Found<S>, family: Family) -> Result<(), Error> {
+    let Standing::Over(outcome) = found.standing() else { return Ok(()) };
+    let problem = format!("the task is {}", outcome.as_str());
+    let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
+    Err(refused.with("taskId", found.run.to_string()))
 }
 
 /// Returns the trace that a request belongs to: its metadata says it, or else a header.

@@ -9,7 +9,7 @@ use adjourn::telling::message_id;
 use adjourn::{Error, SessionRef};
 use serde_json::{Map, Value, json};
 
-use crate::fold::{Asked, Run, Runs};
+use crate::fold::{AskedQuestion, Run, Runs};
 use crate::message::{Message, Speaker, parts_of};
 use crate::part::{Part, without_nulls};
 use crate::pause;
@@ -154,7 +154,7 @@ fn first_shown(session: &Session, run: &Run) -> u64 {
 /// those that are too many.
 fn questions_left_out(run: &Run, first: u64) -> usize {
     let mut room = QUESTION_BYTES;
-    let is_shown = |asked: &&Asked| {
+    let is_shown = |asked: &&AskedQuestion| {
         let Question { question, context, choices, .. } = &asked.question;
         let texts = choices.iter().chain(context).chain([question]);
         let bytes: usize = texts.map(String::len).sum();

@@ -12,7 +12,7 @@ use adjourn::store::{Done, Store};
 use adjourn::{Filter, Query, SessionRef};
 
 use crate::arrived::Given;
-use crate::error::{Error, UNSUPPORTED_OPERATION};
+use crate::error::{Error, Source, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found, SEND_PATIENCE, is_exported, sent};
 use crate::message::Sent;
 use crate::moved::TAKEN_IN;
@@ -86,9 +86,10 @@ impl<S: Store> Face<S> {
     /// message, now or before.
     async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<(Found<S>, u64), Error> {
         let message = &send.message;
+        message.check_id(asked.caller)?;
         match (&message.task, &send.pause) {
             (Some(task), Some(pause)) => {
-                let found = self.pause_by_message(asked, task, pause.clone()).await?;
+                let found = self.pause_by_message(asked, task, (send, pause.clone())).await?;
                 let revision = found.runs.revision();
                 Ok((found, revision))
             }
@@ -111,15 +112,12 @@ impl<S: Store> Face<S> {
         message: &Sent,
     ) -> Result<(Found<S>, u64), Error> {
         let found = self.find(asked, task).await?;
-        let state = found.state();
-        let context = state.map(projection::context);
-        if message.context.is_some() && message.context != context {
-            return Err(Error::invalid("message.contextId", "the task belongs to another context"));
-        }
+        found.check_context(message)?;
         let id = message.journaled_id(asked.caller);
         // A retry is told what came of the first one, wherever the task stands by now.
         let family = asked.method.family;
-        if let Some(taken) = self.took(&found, &id).await.map_err(|e| Error::of(e, task, family))? {
+        let taken = self.took(&found, &id).await;
+        if let Some(taken) = taken.map_err(|error| Error::of(error, task, family))? {
             return Ok((found, taken));
         }
         let refused = |reason, problem: &str| {
@@ -134,7 +132,8 @@ impl<S: Store> Face<S> {
             Standing::Over(_) => return refused("UNSUPPORTED_OPERATION", "the task is over"),
         }
         // By its handle: another question that is asked meanwhile is not answered.
-        let handle = state.and_then(|state| Some(state.suspended()?.shown().pause.handle));
+        let parked = found.state().and_then(Session::suspended);
+        let handle = parked.map(|suspended| suspended.shown().pause.handle);
         let Found { session, run, .. } = found;
         let prompt = session.prompt(message.entry()).answering(handle).reach(Reach::Questions);
         match prompt.message_id(id.clone()).await {
@@ -151,7 +150,7 @@ impl<S: Store> Face<S> {
                 let taken = taken.unwrap_or_else(|| found.runs.revision());
                 Ok((found, taken))
             }
-            Err(error) => Err(Error::of(error, task, family)),
+            Err(error) => Err(Error::of_source(error, task, family, Source::Message)),
         }
     }
 
@@ -163,8 +162,8 @@ impl<S: Store> Face<S> {
                 self.begun_before(asked, session, message).await
             }
             begun => {
-                let (session, run, seen) =
-                    begun.map_err(|error| Error::of(error, "", asked.method.family))?;
+                let of = |error| Error::of_source(error, "", asked.method.family, Source::Message);
+                let (session, run, seen) = begun.map_err(of)?;
                 trace::concerns(session.id(), run);
                 let found = self.after(session, run, &seen, asked.method.family).await?;
                 Ok((found, seen.revision))
@@ -299,6 +298,19 @@ impl<S: Store> Face<S> {
         }
         let first = beside.or_else(|| exported.first().copied());
         Ok(first.map(|id| adjourn.session(id)))
+    }
+}
+
+impl<S: Store> Found<S> {
+    /// Refuses a message that is for another context than its task.
+    pub(crate) fn check_context(&self, message: &Sent) -> Result<(), Error> {
+        let context = self.state().map(projection::context);
+        match message.context.is_none() || message.context == context {
+            true => Ok(()),
+            false => {
+                Err(Error::invalid("message.contextId", "the task belongs to another context"))
+            }
+        }
     }
 }
 

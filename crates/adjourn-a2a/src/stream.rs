@@ -418,7 +418,8 @@ mod tests {
 
     #[test]
     fn the_id_of_an_event_is_read_and_others_are_not() {
-        let place = |part, tag: Option<&str>| Place { revision: 12, part, tag: tag.map(str::to_owned) };
+        let place =
+            |part, tag: Option<&str>| Place { revision: 12, part, tag: tag.map(str::to_owned) };
         for (id, read) in [
             ("12", place(None, None)),
             ("12.1", place(Some(1), None)),

@@ -518,7 +518,10 @@ fn check_meant(
     let phase = session.phase();
     if run.is_some() && run != session.run().map(|run| run.id) {
         return Err(match command {
-            Command::Suspend(_) | Command::AwaitResumption(_) => Rejected::NotSuspendable { phase },
+            // Where the session is says nothing of the run that is meant: that is over.
+            Command::Suspend(_) | Command::AwaitResumption(_) => {
+                Rejected::NotSuspendable { phase: Phase::Idle }
+            }
             Command::Cancel(_) => Rejected::NothingToCancel { phase },
             // The suspension that is in force is another run's.
             Command::Resume(Resume { handle: Some(handle), .. }) => {

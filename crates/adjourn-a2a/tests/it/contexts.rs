@@ -127,31 +127,6 @@ async fn a_list_is_turned_page_by_page_and_shows_each_task_once() {
     assert_eq!(peer.result("ListTasks", since).await["tasks"].as_array().unwrap().len(), 2);
 }
 
-#[tokio::test]
-async fn a_page_of_large_tasks_ends_early_and_the_next_one_goes_on() {
-    const BOUND: usize = 16 * 1024 * 1024;
-    let fixture = Fixture::new();
-    let peer = Peer::new(&fixture, PARKS);
-    let (large, mut begun) = ("x".repeat(5 * 1024 * 1024), Vec::new());
-    for number in 0..5 {
-        let params = json!({ "message": message(&format!("m{number}"), &large),
-                             "configuration": { "blocking": false, "historyLength": 0 } });
-        begun.push(peer.result("message/send", params).await["id"].clone());
-    }
-    let (mut listed, mut token, mut pages) = (Vec::new(), json!(""), 0);
-    while pages == 0 || token != "" {
-        let params = json!({ "pageSize": 100, "historyLength": 1, "pageToken": token });
-        let page = peer.result("ListTasks", params).await;
-        assert!(page.to_string().len() < BOUND + 4096, "it is bounded");
-        assert_eq!(page["totalSize"], begun.len());
-        listed.extend(page["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()));
-        (token, pages) = (page["nextPageToken"].clone(), pages + 1);
-    }
-    assert_eq!(pages, 2);
-    listed.sort_by_key(|id| begun.iter().position(|known| known == id));
-    assert_eq!(listed, begun, "each is there once");
-}
-
 /// Returns the session of a task.
 async fn session_of(fixture: &Fixture, task: &Value) -> SessionRef {
     let run = task["id"].as_str().unwrap().parse().unwrap();

@@ -8,6 +8,7 @@
 )]
 
 mod awaiting;
+mod bounds;
 mod chunks;
 mod contexts;
 mod log;
@@ -19,3 +20,4 @@ mod retries;
 mod seed;
 mod streams;
 mod tasks;
+mod tunnel;

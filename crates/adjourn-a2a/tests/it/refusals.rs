@@ -145,6 +145,15 @@ async fn a_pause_that_comes_behind_the_end_of_its_task_pauses_nothing_else() {
     assert_eq!(refused, is(-32011, "TASK_NOT_PAUSED"));
     let second = second["id"].as_str().unwrap();
     let handle = peer.pause(second).await;
+    // What is told of it is its own state, and not that of what its session does now.
+    for (method, params) in [
+        ("tasks/pause", json!({ "taskId": first })),
+        ("tasks/await_resumption", json!({ "taskId": first, "reason": "ci" })),
+    ] {
+        let refused = peer.ask(method, params).await;
+        let message = "TASK_NOT_PAUSABLE: the task is canceled";
+        assert_eq!(refused["error"]["message"], message, "{method}");
+    }
     let params = json!({ "taskId": first, "handle": handle });
     let refused = peer.refused("tasks/resume", params).await;
     assert_eq!(refused, is(-32012, "SUSPENSION_HANDLE_MISMATCH"), "it is another task's");

@@ -1,0 +1,89 @@
+//! Pauses in the metadata of messages, as an earlier implementation asks for them.
+
+use std::time::Duration;
+
+use adjourn_testkit::host::Fixture;
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, message};
+use crate::refusals::with_task;
+
+/// A message that pauses a task.
+fn pausing(task: &str, pause: Value) -> Value {
+    let mut message = with_task(message("m2", "wait"), task);
+    message["metadata"] = json!({ "harn": { "pause": pause } });
+    message
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_by_a_message_waits_for_calls_in_flight_unless_its_sender_does_not() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"steps": [{"tool": {"name": "deploy", "ms": 60000}}, {"say": "done"}]}"#;
+    let peer = Peer::knowing(&fixture, script);
+    let task = peer.begin().await;
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    fixture.until_in_flight(session.id(), "deploy").await;
+    let params = json!({ "message": pausing(&task, json!({ "reason": "from afar" })),
+                         "configuration": { "blocking": false } });
+    // The call takes a minute of a clock that stands still.
+    let asked = peer.result("message/send", params.clone());
+    let shown = tokio::time::timeout(Duration::from_secs(10), asked).await.unwrap();
+    assert_eq!(shown["status"]["state"], "working", "it is accepted, and not in force");
+    let mut waits = params;
+    waits["configuration"]["blocking"] = true.into();
+    let (shown, _) = tokio::join!(
+        peer.result("message/send", waits),
+        fixture.pass_until(session.id(), "suspended")
+    );
+    assert_eq!(shown["status"]["state"], "paused-by-client");
+    assert_eq!(shown.pointer("/metadata/harn/pause/reason"), Some(&"from afar".into()));
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_pause_by_a_message_is_refused_in_the_names_of_the_message_and_pauses_nothing() {
+    let fixture = Fixture::new();
+    let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let mut elsewhere = pausing(&task, json!(true));
+    elsewhere["contextId"] = "another".into();
+    let day = 24 * 60 * 60 * 1000;
+    for (message, path) in [
+        (elsewhere, "message.contextId"),
+        (pausing(&task, json!({ "grace_ms": day + 1 })), "metadata.harn.pause.grace_ms"),
+        (pausing(&task, json!({ "reason": " " })), "metadata.harn.pause.reason"),
+    ] {
+        let refused = peer.ask("message/send", json!({ "message": message })).await;
+        let error = &refused["error"];
+        assert_eq!(error["code"], -32602, "{refused}");
+        assert_eq!(error["data"][0]["metadata"]["path"], path);
+    }
+    assert_eq!(peer.get(&task).await["status"]["state"], "working");
+}
+
+#[tokio::test]
+async fn a_message_that_is_refused_is_told_which_of_its_fields_is_wrong() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, r#"{"steps": [{"ask": {"question": "Which?"}}]}"#);
+    let name = peer.caller.name.len();
+    let longest = "x".repeat(256 - name - 1);
+    for (message, path) in [
+        (message("m1", " "), "message.parts"),
+        (message(&format!("{longest}x"), "go"), "message.messageId"),
+        (message("m\n1", "go"), "message.messageId"),
+    ] {
+        let refused = peer.ask("message/send", json!({ "message": message })).await;
+        let error = &refused["error"];
+        assert_eq!(error["code"], -32602, "{refused}");
+        assert_eq!(error["data"][0]["metadata"]["path"], path);
+        let text = error["message"].as_str().unwrap();
+        assert!(text.starts_with(&format!("INVALID_PARAMS: {path}: ")), "{text}");
+        if path.ends_with("Id") && !text.contains("control") {
+            assert!(text.ends_with(&format!("at most {} bytes", longest.len())), "{text}");
+        }
+    }
+    let params =
+        json!({ "message": message(&longest, "go"), "configuration": { "blocking": false } });
+    peer.result("message/send", params).await;
+}
