@@ -141,11 +141,11 @@ export type HarnPauseRequest = {
   grace_ms?: number;
 };
 
-/** What the `capabilities` of an agent card have; what is absent is not supported. */
+/** What the `capabilities` of an agent card have; what is absent is not supported. An agent whose tasks cannot be paused names no causes. */
 export type PauseFlags = {
   supportsPause: boolean;
   supportsAwaitResumption: boolean;
-  resumeCauses: ResumeCause[];
+  resumeCauses?: ResumeCause[];
 };
 
 /** The same under `capabilities._meta.harn.pause`; deprecated. */

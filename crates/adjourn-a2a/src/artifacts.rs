@@ -228,11 +228,12 @@ const SHAPES: &[Shape] = {
         ),
         (
             "PauseFlags",
-            "What the `capabilities` of an agent card have; what is absent is not supported.",
+            "What the `capabilities` of an agent card have; what is absent is not supported. An agent \
+             whose tasks cannot be paused names no causes.",
             &[
                 ("supportsPause", Flag, true),
                 ("supportsAwaitResumption", Flag, true),
-                ("resumeCauses", Words("ResumeCause"), true),
+                ("resumeCauses", Words("ResumeCause"), false),
             ],
         ),
         (
