@@ -10,6 +10,7 @@ mod permission;
 pub(crate) mod place;
 mod questions;
 mod recover;
+mod requested;
 mod sources;
 mod step;
 

@@ -1,21 +1,18 @@
 //! One step: limits are looked at, the model is asked, and its answer is judged.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_core::carry::Usage;
 use adjourn_core::command::RunEnd;
 use adjourn_core::conditions::Conditions;
-use adjourn_core::ledger::CallId;
 use adjourn_core::session::Outcome;
-use adjourn_core::{MARK, json, limits};
+use adjourn_core::{MARK, limits};
 use adjourn_driver::{
-    Block, CallContent, Emitter, Finish, ModelMessage, ModelRole, Opening, Park, Part,
-    RequestedCall, Role, Shown, Step, TranscriptError, UNASKED, check_calls, signature,
+    Block, CallContent, Emitter, Finish, ModelMessage, ModelRole, Opening, Park, Part, Role, Shown,
+    Step, TranscriptError, UNASKED,
 };
-use serde_json::{Value, json};
 
 use super::AgentDriver;
 use super::answer::{Answer, hear};
@@ -23,20 +20,15 @@ use super::call::FAILURE;
 use super::permission::Again;
 use super::place::Place;
 use super::recover::Flow;
+use super::requested::too_much;
 use crate::events::{AgentEvent, LlmCallCompleted};
 use crate::failure::{Action, Failure, FailureKind};
-use crate::model::{FinishReason, ModelCall, ModelError, ModelRequest};
+use crate::model::{FinishReason, ModelError, ModelRequest};
 use crate::record::dollars;
-use crate::tool::{CallDescription, Effect, Tool, ToolSpec, Toolbox, builtin};
+use crate::tool::{ToolSpec, Toolbox};
 
 /// How long an agent waits for a quota at most: what is said to refill later never does.
 const LONGEST_PARK: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
-
-/// How much is kept of arguments that are no JSON.
-const NO_JSON_BYTES: usize = 1024;
-
-/// How much is kept of what a provider wants back with a call.
-const SIGNED_BYTES: usize = limits::CALL_BYTES / 4;
 
 /// A step under way.
 pub(super) struct Stepping {
@@ -120,7 +112,7 @@ impl Stepping {
     }
 
     /// Returns the tools there are; nothing if the step is over because some cannot be had.
-    async fn toolboxes(&mut self) -> Option<Vec<Arc<Toolbox>>> {
+    pub(super) async fn toolboxes(&mut self) -> Option<Vec<Arc<Toolbox>>> {
         if self.step.opening != Opening::Next {
             self.driver.sources.begin_turn().await;
         }
@@ -150,24 +142,6 @@ impl Stepping {
             }
         }
         Some(toolboxes)
-    }
-
-    /// Has calls run that a person has allowed, or asks about the next one of them.
-    async fn go_on_with(&mut self, again: Again) -> Result<(), TranscriptError> {
-        let Some(toolboxes) = self.toolboxes().await else { return Ok(()) };
-        let Again { calls, granted, parks } = again;
-        // They have been answered as not run, and are other calls by their ids.
-        let again = |call: CallContent| ModelCall {
-            id: String::new(),
-            arguments: call.arguments().to_string(),
-            tool: call.tool,
-            signed: call.signed.map(|signed| *signed),
-        };
-        let mut calls = self.requested(calls.into_iter().map(again).collect(), &toolboxes);
-        self.ask_for_permission(&mut calls, &granted, parks);
-        self.out.emit(Part::Calls(calls)).await;
-        self.finish(None).await;
-        Ok(())
     }
 
     /// Returns what the calls that have come back since the last step leave to do.
@@ -385,106 +359,6 @@ impl Stepping {
         let reason = limits::excerpt(&format!("quota: {}", error.message), limits::EXCERPT_BYTES);
         Some(Park::Await { reason, conditions: Some(Conditions::at(at)), summary: None })
     }
-
-    /// Says that a question or a wait of the agent's own is malformed, and other calls stand beside
-    /// it: they must not run before it was put right.
-    fn misparked(&self, calls: &[RequestedCall]) -> Option<Failure> {
-        if calls.len() < 2 || calls.iter().any(|call| call.parks.is_some()) {
-            return None;
-        }
-        let toolbox = &self.driver.inner.toolbox;
-        calls.iter().find_map(|RequestedCall { content, .. }| {
-            let (tool, arguments) = (&content.tool, content.arguments());
-            let refused = self.park(tool, &arguments)?.err()?;
-            let invalid = toolbox.check(tool, &arguments).err();
-            let problem = invalid.map_or(refused, |invalid| invalid.to_string());
-            let why = format!("{tool}: {problem}; no call of the message was run");
-            Some(Failure::new(FailureKind::ToolError, why))
-        })
-    }
-
-    /// Returns what a call of one of the agent's own tools parks it for, or why it cannot; nothing if
-    /// it is another tool's.
-    fn park(&self, tool: &str, arguments: &Value) -> Option<Result<Park, String>> {
-        let config = &self.driver.inner.config;
-        let is_own = match tool {
-            builtin::ASK_USER => config.ask_user,
-            builtin::AWAIT_RESUMPTION => config.await_resumption,
-            _ => false,
-        };
-        builtin::park(tool, arguments).filter(|_| is_own)
-    }
-
-    /// Counts calls, and says whether one of them was asked for too often.
-    fn looping(&mut self, calls: &[RequestedCall]) -> Option<Failure> {
-        let hard = self.driver.inner.limits.loop_hard_threshold;
-        let mut looping = None;
-        for call in calls.iter().filter(|call| call.parks.is_none()) {
-            let count = self.place.count(signature(&call.content));
-            if count >= hard && looping.is_none() {
-                let tool = &call.content.tool;
-                let why = format!("{tool} was asked for {count} times with the same arguments");
-                looping = Some(Failure::new(FailureKind::LoopDetected, why));
-            }
-        }
-        looping
-    }
-
-    /// Returns the calls that the host is to run, and what the agent parks itself for.
-    fn requested(
-        &mut self,
-        calls: Vec<ModelCall>,
-        toolboxes: &[Arc<Toolbox>],
-    ) -> Vec<RequestedCall> {
-        let revision = self.step.session.revision;
-        self.place.guarded.clear();
-        let mut requested: Vec<RequestedCall> = Vec::new();
-        for (index, call) in calls.into_iter().enumerate() {
-            let taken = requested.iter().any(|other| other.content.id.0 == call.id);
-            let usable = limits::name("id", &call.id).is_ok()
-                && call.id.len() <= limits::CALL_ID_BYTES
-                && self.step.session.calls.get(&CallId(call.id.clone())).is_none();
-            let id = match usable && !taken {
-                true => call.id,
-                false => format!("call-{revision}-{index}"),
-            };
-            // A name that is none is told to the model as that of no tool.
-            let named = limits::name("tool", &call.tool).is_ok();
-            let tool = if named { call.tool } else { "(no name)".to_owned() };
-            let arguments = arguments(&call.arguments);
-            let toolbox = toolboxes.iter().find(|toolbox| toolbox.get(&tool).is_some());
-            let known = toolbox.and_then(|toolbox| toolbox.get(&tool));
-            let spec = known.map(|tool| tool.spec());
-            let shown = known.map(|tool| described(&**tool, &arguments)).unwrap_or_default();
-            let CallDescription { title, locations } = shown;
-            let valid = toolbox.is_some_and(|toolbox| toolbox.check(&tool, &arguments).is_ok());
-            let parked = requested.iter().any(|call| call.parks.is_some());
-            let parks =
-                self.park(&tool, &arguments).filter(|_| valid && !parked).and_then(Result::ok);
-            // A tool that is not there may be by the time at which it is called.
-            let idempotent = spec.is_some_and(|spec| spec.effect == Effect::Idempotent);
-            // A person is not asked about a call that will not run.
-            let permission = valid && spec.is_some_and(|spec| spec.permission);
-            let kind = spec.and_then(|spec| spec.kind.clone());
-            // Without it the model thinks anew; a call that is too long cannot be kept at all.
-            let signed = call.signed.filter(|signed| encoded_len(signed) <= SIGNED_BYTES);
-            let signed = signed.map(Box::new);
-            let content = CallContent {
-                title,
-                kind,
-                arguments,
-                locations,
-                signed,
-                ..CallContent::new(CallId(id), tool)
-            };
-            if permission {
-                self.place.guarded.insert(content.id.clone());
-            }
-            let in_order = !idempotent;
-            requested.push(RequestedCall { content, idempotent, permission, in_order, parks });
-        }
-        requested
-    }
 }
 
 impl AgentDriver {
@@ -513,12 +387,6 @@ fn specs(toolboxes: &[Arc<Toolbox>]) -> Arc<[ToolSpec]> {
     all.filter(|spec| names.insert(spec.name.as_str())).cloned().collect()
 }
 
-/// Returns how a call is shown. One that its tool cannot describe is shown by its name.
-fn described(tool: &dyn Tool, arguments: &Value) -> CallDescription {
-    let described = catch_unwind(AssertUnwindSafe(|| tool.describe(arguments)));
-    described.unwrap_or_default()
-}
-
 /// Says why an answer that ended cannot be used.
 fn unusable(reason: &FinishReason, answer: &Answer) -> Option<Failure> {
     let failure = match reason {
@@ -537,32 +405,6 @@ fn unusable(reason: &FinishReason, answer: &Answer) -> Option<Failure> {
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => return None,
     };
     Some(failure)
-}
-
-/// Says that a model asks for more calls at once than a host takes.
-fn too_much(calls: &[RequestedCall]) -> Option<Failure> {
-    let most = limits::OPEN_CALLS;
-    let why = match check_calls(calls.iter().map(|call| &call.content)) {
-        _ if calls.len() > most => {
-            format!("it asked for {} calls at once, and may ask for {most}", calls.len())
-        }
-        Err(refused) => format!("it asked for calls that are too long: {refused}"),
-        Ok(()) => return None,
-    };
-    Some(Failure::new(FailureKind::ScopeTooLarge, why))
-}
-
-/// Reads what a model wrote as arguments; what is no JSON is kept as a text, which no schema takes.
-fn arguments(text: &str) -> Value {
-    if text.trim().is_empty() {
-        return json!({});
-    }
-    json::read(text.as_bytes(), limits::CALL_BYTES / 2)
-        .unwrap_or_else(|_| Value::String(limits::excerpt(text, NO_JSON_BYTES)))
-}
-
-fn encoded_len(value: &Value) -> usize {
-    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
 }
 
 fn millis(duration: Duration) -> u64 {
