@@ -6,6 +6,7 @@ use std::sync::Arc;
 use adjourn::core::command::Reach;
 use adjourn::core::id::{RunId, SessionId};
 use adjourn::core::limits::NAME_BYTES;
+use adjourn::core::session::State;
 use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
 use adjourn::store::{Done, Store};
@@ -259,18 +260,20 @@ impl<S: Store> Face<S> {
 
     /// Finds the first session of a context: the one that is called so, or the oldest that bears the
     /// name. Where that goes on elsewhere, it is the one that it goes on as, if that is in this store,
-    /// or else the oldest that was begun beside it.
+    /// or else the oldest that was begun beside it. One that was closed goes on in the oldest that is
+    /// open, and without any, the newest tells the next one what was said.
     async fn first_of(
         &self,
         asked: &Asked<'_>,
         context: &str,
     ) -> Result<Option<SessionRef<S>>, adjourn::Error> {
-        let (mut exported, mut beside) = (Vec::new(), None);
+        let (mut exported, mut beside, mut closed) = (Vec::new(), None, None);
         if let Some((session, state)) = self.named(asked, context).await? {
-            if !is_exported(&state) {
-                return Ok(Some(session));
+            match state.state {
+                _ if is_exported(&state) => exported.push(state.id),
+                State::Ended(_) => closed = Some(state.id),
+                _ => return Ok(Some(session)),
             }
-            exported.push(state.id);
         }
         let adjourn = self.as_caller(asked.caller);
         let filter = Filter {
@@ -285,6 +288,8 @@ impl<S: Store> Face<S> {
             for listed in page.sessions.iter().flatten() {
                 if is_exported(listed) {
                     exported.push(listed.id);
+                } else if matches!(listed.state, State::Ended(_)) {
+                    closed = Some(listed.id);
                 } else if listed.parent.is_some_and(|parent| exported.contains(&parent)) {
                     beside = beside.or(Some(listed.id));
                 } else {
@@ -296,7 +301,7 @@ impl<S: Store> Face<S> {
                 None => break,
             }
         }
-        let first = beside.or_else(|| exported.first().copied());
+        let first = beside.or(closed).or_else(|| exported.first().copied());
         Ok(first.map(|id| adjourn.session(id)))
     }
 }

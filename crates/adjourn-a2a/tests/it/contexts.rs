@@ -133,6 +133,27 @@ async fn session_of(fixture: &Fixture, task: &Value) -> SessionRef {
     fixture.adjourn().session_of(run).await.unwrap().unwrap()
 }
 
+#[tokio::test]
+async fn a_context_whose_sessions_were_closed_goes_on_in_the_one_that_is_open() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    for name in [json!("conversation-8"), Value::Null] {
+        let first = send(&peer, &format!("a {name}"), Some(&name)).await;
+        let mut closed = session_of(&fixture, &first).await;
+        for round in 0..2 {
+            closed.close().await.unwrap();
+            let next = send(&peer, &format!("b{round} {name}"), Some(&first["contextId"])).await;
+            let session = session_of(&fixture, &next).await;
+            assert_eq!(next["contextId"], first["contextId"]);
+            assert_eq!(session.load().await.unwrap().parent, Some(closed.id()), "it knows of it");
+            peer.result("tasks/cancel", json!({ "id": next["id"] })).await;
+            let again = send(&peer, &format!("c{round} {name}"), Some(&first["contextId"])).await;
+            assert_eq!(session_of(&fixture, &again).await.id(), session.id(), "it goes on");
+            closed = session;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_context_goes_on_in_the_session_that_took_it_in_however_often_it_moves() {
     let fixture = Fixture::new();
