@@ -97,6 +97,8 @@ impl Sent {
     pub(crate) fn drop_words(&mut self) {
         self.blocks.clear();
         self.metadata.clear();
+        self.extensions.clear();
+        self.references.clear();
     }
 
     /// Returns the id that the journal has of it: senders number their messages each for itself.

@@ -15,6 +15,8 @@ use crate::version::{Activated, Version};
 
 /// How long a request may be.
 pub const BODY_BYTES: usize = 16 * 1024 * 1024;
+/// How long the id of a request may be.
+const ID_BYTES: usize = 256;
 
 /// What a request says outside of its body.
 #[derive(Debug, Clone, Copy, Default)]
@@ -94,6 +96,7 @@ impl<S: Store> Face<S> {
     ) -> Result<Answer<S>, Error> {
         let method = asked_for(headers, &request).inspect_err(trace::refused)?;
         let params = request.get_mut("params").map(Value::take).unwrap_or_default();
+        drop(request);
         self.ask(&headers.asked(caller, method), Given::new(params, room)).await
     }
 }
@@ -115,6 +118,10 @@ fn named(request: &Value) -> Result<&str, Error> {
     if !matches!(fields.get("id"), Some(Value::String(_) | Value::Number(_) | Value::Null)) {
         return Err(wrong("id: expected a text or a number"));
     }
+    // It is kept as long as the request waits, and stands in every event of a stream.
+    if fields.get("id").and_then(Value::as_str).is_some_and(|id| id.len() > ID_BYTES) {
+        return Err(wrong("id: expected at most 256 bytes"));
+    }
     let method = fields.get("method").and_then(Value::as_str);
     method.ok_or_else(|| wrong("method: expected a text"))
 }
@@ -122,7 +129,8 @@ fn named(request: &Value) -> Result<&str, Error> {
 /// Returns the id of a request; null if it has none that can be answered to.
 fn id(request: &Value) -> Value {
     match request.get("id") {
-        Some(id @ (Value::String(_) | Value::Number(_))) => id.clone(),
+        Some(Value::String(id)) if id.len() <= ID_BYTES => id.as_str().into(),
+        Some(id @ Value::Number(_)) => id.clone(),
         _ => Value::Null,
     }
 }

@@ -10,6 +10,7 @@ mod process;
 mod toolbox;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_core::ledger::CallId;
@@ -76,6 +77,12 @@ pub trait ToolSource: Send + Sync + 'static {
     fn may_have(&self, tool: &str) -> bool {
         let _ = tool;
         true
+    }
+
+    /// Returns how long it is waited for before the model is told of its tools: a minute, unless it says
+    /// otherwise. One that bounds this itself says no less here.
+    fn patience(&self) -> Duration {
+        Duration::from_secs(60)
     }
 
     /// Returns whether it has something outside of this process that is worth keeping while the

@@ -88,10 +88,12 @@ pub async fn permit(
     show(session, &call, output);
     let typed = tokio::select! {
         line = keyboard.line() => {
-            if line.is_none() {
+            let Some(line) = line else {
                 output.break_line();
-            }
-            line.unwrap_or_default()
+                // Who is gone has not refused it: the agent parks with the question.
+                return Ok(None);
+            };
+            line
         }
         () = answer.closed() => {
             output.break_line();

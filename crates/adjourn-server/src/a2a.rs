@@ -206,7 +206,7 @@ impl Heard {
     ) -> Result<(Self, Arrived), Problem> {
         let (head, body) = request.into_parts();
         let body = room.read(body, rpc::BODY_BYTES, slot).await?;
-        slot.stores();
+        slot.heard();
         let activated = EXTENSIONS.into_iter().flat_map(|name| head.headers.get_all(name));
         let activated = activated.filter_map(|value| value.to_str().ok());
         let activated = door.face.activated(activated);

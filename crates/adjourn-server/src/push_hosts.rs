@@ -16,6 +16,8 @@ const AT_ONE_HOST: usize = 8;
 const FAILED_AT_ONE_HOST: usize = 4;
 /// How many more may wait for a place there.
 const WAITING: usize = 128;
+/// How many of these may be receivers that have failed, so that there is room for others.
+const FAILED_WAITING: usize = 64;
 
 /// The hosts of receivers that are told, or wait for that.
 #[derive(Debug, Default)]
@@ -29,12 +31,19 @@ struct Places {
     failed: Arc<Semaphore>,
     /// How many are there, or wait.
     guests: usize,
+    /// How many of these have failed.
+    failed_guests: usize,
 }
 
 impl Places {
     fn new() -> Self {
         let all = Arc::new(Semaphore::new(AT_ONE_HOST));
-        Self { all, failed: Arc::new(Semaphore::new(FAILED_AT_ONE_HOST)), guests: 0 }
+        Self {
+            all,
+            failed: Arc::new(Semaphore::new(FAILED_AT_ONE_HOST)),
+            guests: 0,
+            failed_guests: 0,
+        }
     }
 }
 
@@ -61,10 +70,12 @@ impl Hosts {
     pub(crate) fn come(self: &Arc<Self>, host: &str, has_failed: bool) -> Option<Guest> {
         let mut hosts = self.open();
         let places = hosts.entry(host.to_owned()).or_insert_with(Places::new);
-        if places.guests >= AT_ONE_HOST + WAITING {
+        let too_many_failed = places.failed_guests >= FAILED_AT_ONE_HOST + FAILED_WAITING;
+        if places.guests >= AT_ONE_HOST + WAITING || (has_failed && too_many_failed) {
             return None;
         }
         places.guests += 1;
+        places.failed_guests += usize::from(has_failed);
         let failed = has_failed.then(|| Arc::clone(&places.failed));
         let (hosts, host, all) = (Arc::clone(self), host.to_owned(), Arc::clone(&places.all));
         Some(Guest { hosts, host, all, failed })
@@ -106,6 +117,7 @@ impl Drop for Guest {
         let mut hosts = self.hosts.open();
         if let Some(places) = hosts.get_mut(&self.host) {
             places.guests -= 1;
+            places.failed_guests -= usize::from(self.failed.is_some());
             if places.guests == 0 {
                 hosts.remove(&self.host);
             }
@@ -174,5 +186,15 @@ mod tests {
         assert!(hosts.come("a", false).is_some());
         drop(guests);
         assert!(hosts.open().is_empty());
+    }
+
+    #[test]
+    fn however_many_wait_that_have_failed_others_find_room() {
+        let hosts = Arc::<Hosts>::default();
+        let mut failed: Vec<_> = std::iter::from_fn(|| hosts.come("a", true)).collect();
+        assert_eq!(failed.len(), FAILED_AT_ONE_HOST + FAILED_WAITING);
+        assert!(entered(&hosts, "a", false).is_some());
+        failed.pop();
+        assert!(hosts.come("a", true).is_some());
     }
 }

@@ -30,14 +30,34 @@ pub(crate) struct AskedPermission {
     granted: Vec<usize>,
 }
 
+/// Calls of a message that a person is still to be asked about, or to be asked about again: something
+/// came between, and what the person said last was about that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StillToAsk {
+    /// Where in the transcript the message stands that asks for the calls, or what comes before it.
+    from: u64,
+    calls: Vec<CallId>,
+}
+
 /// The calls of a message that are asked for again: a person has allowed some of them, or could not
 /// be asked about any.
 pub(super) struct Again {
+    /// Where in the transcript the message stands that asked for the calls, or what comes before it.
+    pub(super) from: u64,
     pub(super) calls: Vec<CallContent>,
     /// Which were allowed, by their places.
     pub(super) granted: Vec<usize>,
     /// Whether the session parks with what is still to be asked, whatever clients there are.
     pub(super) parks: bool,
+}
+
+/// What a person has said with what began a turn.
+enum Woken {
+    /// The answer to a question.
+    Answer,
+    /// Something that answers no question.
+    Input,
+    Nothing,
 }
 
 /// What a reply to the question means.
@@ -53,21 +73,25 @@ impl Stepping {
     /// Reads the reply to a question for permission. Returns the calls of the message that was asked
     /// about if the reply allows the one in question; without it, the model goes on with the reply.
     pub(super) fn permitted(&mut self) -> Result<Option<Again>, TranscriptError> {
-        let Some(asked) = self.place.permission.take() else { return Ok(None) };
-        // Where the session stopped before the person was asked, what it was woken with is no reply.
-        if !self.answers_a_question() {
-            return Ok(None);
-        }
+        let Some(asked) = self.place.permission.take() else { return self.still_to_ask() };
         let AskedPermission { call, from, mut granted } = asked;
-        let length = self.step.transcript.len();
-        let since = usize::try_from(length.saturating_sub(from)).unwrap_or(usize::MAX);
-        let entries = self.step.transcript.before(length, since)?;
+        let entries = self.since(from)?;
         let place = |message: &Message| message.calls.iter().position(|other| other.id == call);
         let mut entries = entries.iter();
         let found = entries.find_map(|message| Some((&message.calls, place(message)?)));
+        let Some((calls, place)) = found else { return Ok(None) };
+        // Where the session stopped before the person was asked, or before this step was done with the
+        // reply, what it was woken with is none.
+        let reply = match self.woken_with() {
+            Woken::Answer => entries.find(|message| message.role == Role::User),
+            Woken::Input => None,
+            Woken::Nothing => {
+                let (calls, granted) = (calls.clone(), Vec::new());
+                return Ok(Some(Again { from, calls, granted, parks: true }));
+            }
+        };
         // What was said later, before this step began, answers nothing.
-        let reply = entries.find(|message| message.role == Role::User);
-        let (Some((calls, place)), Some(reply)) = (found, reply) else { return Ok(None) };
+        let Some(reply) = reply else { return Ok(None) };
         match meant(&reply.text()) {
             Meant::No => return Ok(None),
             Meant::Once => {}
@@ -76,16 +100,48 @@ impl Stepping {
             }
         }
         granted.push(place);
-        Ok(Some(Again { calls: calls.clone(), granted, parks: false }))
+        Ok(Some(Again { from, calls: calls.clone(), granted, parks: false }))
     }
 
-    /// Returns whether the turn began with the answer to a question.
-    fn answers_a_question(&self) -> bool {
+    /// Returns the calls that a person is still to be asked about.
+    fn still_to_ask(&mut self) -> Result<Option<Again>, TranscriptError> {
+        let Some(StillToAsk { from, calls: ids }) = self.place.still_to_ask.take() else {
+            return Ok(None);
+        };
+        let entries = self.since(from)?;
+        let calls = entries.into_iter().flat_map(|entry| entry.calls);
+        let calls: Vec<_> = calls.filter(|call| ids.contains(&call.id)).collect();
+        let again = Again { from, calls, granted: Vec::new(), parks: true };
+        Ok((!again.calls.is_empty()).then_some(again))
+    }
+
+    /// Takes note of calls that are asked for again, until they are.
+    pub(super) fn note_again(&mut self, again: &Again) {
+        let calls = again.calls.iter().map(|call| call.id.clone()).collect();
+        self.place.still_to_ask = Some(StillToAsk { from: again.from, calls });
+    }
+
+    /// Returns what was said from an entry of the transcript on.
+    pub(super) fn since(&self, from: u64) -> Result<Vec<Message>, TranscriptError> {
+        let length = self.step.transcript.len();
+        let since = usize::try_from(length.saturating_sub(from)).unwrap_or(usize::MAX);
+        self.step.transcript.before(length, since)
+    }
+
+    /// Returns what a person has said with what began the turn.
+    fn woken_with(&self) -> Woken {
         match self.step.session.run().map(|run| &run.opening) {
             Some(Opening::Wake(report)) => {
-                report.newest_first().any(|report| report.question.is_some())
+                let mut reports = report.newest_first();
+                if reports.any(|report| report.question.is_some()) {
+                    Woken::Answer
+                } else if report.newest_first().any(|report| report.input.is_some()) {
+                    Woken::Input
+                } else {
+                    Woken::Nothing
+                }
             }
-            Some(Opening::Prompt(_)) | None => false,
+            Some(Opening::Prompt(_)) | None => Woken::Input,
         }
     }
 

@@ -10,7 +10,7 @@ use adjourn_core::time::Timestamp;
 use adjourn_core::{Session, json};
 use serde::{Deserialize, Serialize};
 
-use super::permission::AskedPermission;
+use super::permission::{AskedPermission, StillToAsk};
 use crate::failure::{Action, Failure, FailureKind};
 
 /// How many calls are counted by their signature; those that were repeated least are forgotten.
@@ -51,6 +51,9 @@ pub(crate) struct Place {
     /// Calls that wait until a person has allowed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) permission: Option<AskedPermission>,
+    /// Calls that a person is still to be asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) still_to_ask: Option<StillToAsk>,
     /// Tools that a person has allowed for good when the agent had parked to ask.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) allowed: BTreeSet<String>,

@@ -25,8 +25,11 @@ const SIGNED_BYTES: usize = limits::CALL_BYTES / 4;
 impl Stepping {
     /// Has calls run that a person has allowed, or asks about the next one of them.
     pub(super) async fn go_on_with(&mut self, again: Again) -> Result<(), TranscriptError> {
+        // The step may be over before that, with a question about a source of tools.
+        self.note_again(&again);
         let Some(toolboxes) = self.toolboxes().await else { return Ok(()) };
-        let Again { calls, granted, parks } = again;
+        self.place.still_to_ask = None;
+        let Again { calls, granted, parks, .. } = again;
         // They have been answered as not run, and are other calls by their ids.
         let again = |call: CallContent| ModelCall {
             id: String::new(),

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_driver::{BoxFuture, Environment};
 
+use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::tool::{ToolError, ToolSource, Toolbox};
 
@@ -82,20 +82,20 @@ impl Sources {
         Self { all, told: Arc::default(), owners: Arc::default() }
     }
 
-    /// Looks for tools everywhere at once, until it is too `late`, which is `within` some time. What was
+    /// Looks for tools everywhere at once, for as long as the most patient source is waited for. What was
     /// found comes in the order of the sources.
     pub(super) async fn look(
         &self,
         session: &Arc<Session>,
         environment: &Arc<Environment>,
-        late: BoxFuture<'static, ()>,
-        within: Duration,
+        clock: &dyn Clock,
     ) -> Vec<Found> {
+        let within = self.all.iter().map(|source| source.patience()).max().unwrap_or_default();
         let mut looking = Looking::at(&self.all, session, environment);
         tokio::select! {
             biased;
             () = poll_fn(|context| looking.poll_all(context)) => {}
-            () = late => {}
+            () = clock.sleep(within) => {}
         }
         let why = || ToolError::new(format!("its tools did not come in {} s", within.as_secs()));
         let found: Vec<Found> =

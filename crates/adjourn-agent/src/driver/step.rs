@@ -79,14 +79,13 @@ impl Stepping {
         if let Some(permitted) = self.permitted()? {
             return self.go_on_with(permitted).await;
         }
-        let Fresh { failures, unasked } = self.fresh_results()?;
+        let from = self.place.seen;
+        let Fresh { failures, unasked: calls } = self.fresh_results()?;
         let mut met = VecDeque::from(std::mem::take(&mut self.place.unmet));
         met.extend(failures);
-        if !unasked.is_empty() {
+        if !calls.is_empty() {
             self.place.unmet = met.into();
-            return self
-                .go_on_with(Again { calls: unasked, granted: Vec::new(), parks: true })
-                .await;
+            return self.go_on_with(Again { from, calls, granted: Vec::new(), parks: true }).await;
         }
         self.raised = met.iter().map(|failure| failure.kind).collect();
         while let Some(failure) = met.pop_front() {
@@ -146,10 +145,8 @@ impl Stepping {
 
     /// Returns what the calls that have come back since the last step leave to do.
     fn fresh_results(&mut self) -> Result<Fresh, TranscriptError> {
-        let length = self.step.transcript.len();
-        let fresh = usize::try_from(length.saturating_sub(self.place.seen)).unwrap_or(usize::MAX);
-        let entries = self.step.transcript.before(length, fresh)?;
-        self.place.seen = length;
+        let entries = self.since(self.place.seen)?;
+        self.place.seen = self.step.transcript.len();
         let mut failures: Vec<Failure> = Vec::new();
         let mut unasked = BTreeSet::new();
         for result in entries.iter().filter(|entry| entry.role == Role::Tool) {
@@ -366,9 +363,8 @@ impl AgentDriver {
     async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<(usize, Failure)>) {
         let mut toolboxes = vec![Arc::clone(&self.inner.toolbox)];
         let mut failures = Vec::new();
-        let within = self.inner.limits.tool_timeout;
-        let late = self.clock.sleep(within);
-        let found = self.sources.look(&step.session, &step.environment, late, within).await;
+        let clock = self.clock.as_ref();
+        let found = self.sources.look(&step.session, &step.environment, clock).await;
         for (source, found) in found.into_iter().enumerate() {
             match found {
                 Ok(toolbox) => toolboxes.push(toolbox),

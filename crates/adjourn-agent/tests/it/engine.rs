@@ -11,11 +11,12 @@ use adjourn::core::session::{Outcome, Wait};
 use adjourn::{Adjourn, SessionRef};
 use adjourn_agent::{
     AddBudget, Agent, AgentGuardrails, Clock, FailureKind, FunctionTool, Payload, ResumeError,
-    ScriptedModel, SuspensionRecord, ToolError,
+    ScriptedModel, SuspensionRecord, ToolError, ToolSource, Toolbox,
 };
+use adjourn_core::Session;
 use adjourn_core::id::Handle;
 use adjourn_core::time::Timestamp;
-use adjourn_driver::{BoxFuture, Message};
+use adjourn_driver::{BoxFuture, Environment, Message};
 use adjourn_testkit::until;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -256,6 +257,64 @@ async fn a_pause_that_is_lifted_allows_no_call() {
         assert!(ran.names().is_empty(), "{mode:?}: no person has allowed it");
         host.stop().await.unwrap();
     }
+}
+
+/// A source of tools that is looked for until it is let go.
+struct Held(Arc<Notify>);
+
+impl ToolSource for Held {
+    fn tools(
+        &self,
+        session: Arc<Session>,
+        _: Arc<Environment>,
+    ) -> BoxFuture<'static, Result<Arc<Toolbox>, ToolError>> {
+        let free = Arc::clone(&self.0);
+        Box::pin(async move {
+            // The turn behind the answer.
+            if session.run().is_some_and(|run| run.turn == 2) {
+                free.notified().await;
+            }
+            Ok(Arc::default())
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_permission_whose_step_is_interrupted_is_asked_for_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+    let model = model(json!([{ "calls": [{ "tool": "deploy" }] }, { "text": "Done." }]));
+    let (ran, free) = (Ran::default(), Arc::new(Notify::new()));
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("deployer");
+    let agent = agent.tool(ran.tool("deploy").asks_permission());
+    let agent = agent.tool_source(Arc::new(Held(free))).build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Deploy.").await.unwrap();
+    let host = adjourn.host().driver("deployer", move |_| agent.clone()).start().await.unwrap();
+    let (_, handle) = asked(&session).await;
+    session.prompt("Allow once").answering(handle).await.unwrap();
+    let told = |session: &Session| session.run().is_some_and(|run| run.told);
+    let mut moments = session.watch().await.unwrap();
+    while !told(&*session.load().await.unwrap()) {
+        moments.next().await.unwrap();
+    }
+    session.suspend().mode(Mode::InterruptImmediate).await.unwrap();
+    assert!(ran.names().is_empty());
+    session.resume().await.unwrap();
+    let mut moments = session.watch().await.unwrap();
+    let mut asked = Vec::new();
+    while asked.len() < 2 {
+        let moment = moments.next().await.unwrap().unwrap();
+        if let What::Suspended(suspended) = &moment.event.what
+            && let Wait::Question(question) = &suspended.park.pause.wait
+        {
+            asked.push((question.question.clone(), suspended.park.pause.handle));
+        }
+    }
+    assert_eq!(asked[0].0, asked[1].0);
+    session.prompt("Allow once").answering(asked[1].1).await.unwrap();
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    assert_eq!((ran.names().len(), model.requests().len()), (1, 2));
+    host.stop().await.unwrap();
 }
 
 /// A clock that stands still until it is moved on.

@@ -1,6 +1,7 @@
 //! Tools: checked before they run.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adjourn_agent::{
@@ -121,6 +122,8 @@ enum Source {
     Late(u64, Arc<Toolbox>),
     /// It takes no credentials.
     Refuses,
+    /// It takes none either when it is looked at for this time, from the first on, and those after.
+    RefusesFrom(usize, AtomicUsize),
 }
 
 impl ToolSource for Source {
@@ -139,7 +142,10 @@ impl ToolSource for Source {
                     Ok(toolbox)
                 })
             }
-            Self::Refuses => {
+            Self::RefusesFrom(time, looks) if looks.fetch_add(1, Ordering::AcqRel) + 1 < *time => {
+                Box::pin(std::future::ready(Ok(Arc::default())))
+            }
+            Self::Refuses | Self::RefusesFrom(..) => {
                 let refused = ToolError::of(FailureKind::AuthRequired, "wiki: log in first");
                 Box::pin(std::future::ready(Err(refused)))
             }
@@ -167,9 +173,9 @@ async fn a_source_that_hangs_holds_up_no_run() {
     assert_eq!(text(&events(agent.run("Look.")).await), "Done.");
     assert_eq!(ran.names(), ["look"]);
     // It is waited for before each answer, and by the call of a tool that it may have.
-    assert_eq!(begun.elapsed().as_secs(), 60);
+    assert_eq!(begun.elapsed().as_secs(), 60 + 20 + 60);
     let told = format!("{:?}", model.requests()[0]);
-    assert!(told.contains("did not come in 20 s"), "the model is told: {told}");
+    assert!(told.contains("did not come in 60 s"), "the model is told: {told}");
 }
 
 /// The model is told of the first of two tools with one name, and a person allows that one.
@@ -265,6 +271,34 @@ async fn a_person_is_asked_once_about_a_source_that_stays_as_it_is() {
     assert_eq!(ran.names(), ["look", "look"]);
     let seen = format!("{:?}", model.requests()[0]);
     assert!(seen.contains("log in first"), "the model is told what it has to do without: {seen}");
+}
+
+/// What a person is asked about comes back behind what the person was asked about meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_permission_outlives_a_question_that_comes_between() {
+    for answer in ["Allow once", "no"] {
+        let model = model(json!([{ "calls": [{ "tool": "delete" }] }, { "text": "Done." }]));
+        let ran = Ran::default();
+        let refuses = Source::RefusesFrom(2, AtomicUsize::new(0));
+        let built = agent(&model).tool(ran.tool("delete").asks_permission());
+        let agent = built.tool_source(Arc::new(refuses)).build().unwrap();
+        let first = question(&events(agent.run("Delete it.")).await);
+        assert_eq!(first.question, "May the agent call delete?");
+        // The server refuses in the step that would run the call.
+        let run = agent.resume(&first.suspension_record, "Allow once").await.unwrap();
+        let second = question(&events(run).await);
+        assert_eq!(second.originating_failure_kind, Some(FailureKind::AuthRequired));
+        assert!(ran.names().is_empty());
+        let run = agent.resume(&second.suspension_record, "go on without it").await.unwrap();
+        let third = question(&events(run).await);
+        assert_eq!(third.question, "May the agent call delete?", "it is asked again");
+        assert_eq!(model.requests().len(), 1, "without another word of the model");
+        let run = agent.resume(&third.suspension_record, answer).await.unwrap();
+        assert_eq!(text(&events(run).await), "Done.");
+        assert_eq!(ran.names().len(), usize::from(answer == "Allow once"));
+        let told = &model.requests()[1].messages;
+        adjourn_conformance::given::providers_take(told).unwrap();
+    }
 }
 
 /// More calls than a host takes are told to the model before any of them is asked for.

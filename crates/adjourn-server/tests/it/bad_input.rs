@@ -19,7 +19,9 @@ async fn bodies_that_are_no_request_are_named() {
     let served = Setting::new(DONE).on(&fixture).await;
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let deep_params = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{deep}}}"#);
+    let long_id = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ListTasks"}}"#, "x".repeat(257));
     for (body, code) in [
+        (long_id.as_str(), -32600),
         ("", -32700),
         ("{", -32700),
         ("\u{0}", -32700),

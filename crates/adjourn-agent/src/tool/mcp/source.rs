@@ -66,6 +66,12 @@ impl ToolSource for McpSource {
         Some(Arc::new(Self::new(server, directory, self.within)))
     }
 
+    fn patience(&self) -> Duration {
+        // It is connected, perhaps in another way after the first, and asked for its tools, each within
+        // that time.
+        self.within.saturating_mul(4)
+    }
+
     fn may_have(&self, tool: &str) -> bool {
         tool.starts_with(&prefix(&self.server.name))
     }
