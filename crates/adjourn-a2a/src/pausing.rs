@@ -1,9 +1,11 @@
 //! Pausing and waking tasks.
 
 use adjourn::core::Rejected;
+use adjourn::core::carry::Limit;
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
-use adjourn::core::session::{Initiator, Phase, Resumption};
+use adjourn::core::id::Handle;
+use adjourn::core::session::{Initiator, Phase, Resumption, Wait};
 use adjourn::driver::Message as Entry;
 use adjourn::store::Store;
 use adjourn::{Accepted, Suspension};
@@ -120,11 +122,16 @@ impl<S: Store> Face<S> {
         let resume = Resume::read(params)?;
         let found = self.find_now(asked, task).await?;
         let spans = spans(asked, resume.metadata.as_ref());
-        let wake = found.session.resume().handle(resume.handle).spans(spans);
-        // A question is answered by a message.
-        let mut wake = wake.of_run(found.run).of_pause();
-        if let Some(input) = resume.input {
-            wake = wake.input(Entry::user_value(input));
+        // A question is answered by a message, but for one that only more of a budget answers.
+        let refilled = resume.budget.and_then(|_| asks_for_more(&found));
+        let handle = resume.handle.or(refilled);
+        let mut wake = found.session.resume().handle(handle).spans(spans).of_run(found.run);
+        if refilled.is_none() {
+            wake = wake.of_pause();
+        }
+        let yes = || refilled.map(|_| Entry::user("yes"));
+        if let Some(input) = resume.input.map(Entry::user_value).or_else(yes) {
+            wake = wake.input(input);
         }
         if !resume.continue_transcript {
             wake = wake.fresh();
@@ -136,7 +143,14 @@ impl<S: Store> Face<S> {
             wake = wake.add_budget(budget);
         }
         let of = |error| Error::of(error, task, family);
-        let woken = wake.await.map_err(of)?;
+        let woken = wake.await.map_err(|error| match (&error, found.standing()) {
+            (adjourn::Error::Refused(Rejected::NotSuspended { .. }), Standing::Over(outcome)) => {
+                let problem = format!("the task is {}", outcome.as_str());
+                let refused = Error::not_pausable("TASK_NOT_PAUSED", problem, family);
+                refused.with("taskId", task)
+            }
+            _ => of(error),
+        })?;
         Ok(match woken.answer {
             Answer::Resumed(resumption) => {
                 let follows = match woken.repeated {
@@ -180,6 +194,14 @@ fn check_not_over<S: Store>(found: &Found<S>, family: Family) -> Result<(), Erro
     let problem = format!("the task is {}", outcome.as_str());
     let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
     Err(refused.with("taskId", found.run.to_string()))
+}
+
+/// Returns the handle of the question that a task asks because it has used up what it may spend.
+fn asks_for_more<S: Store>(found: &Found<S>) -> Option<Handle> {
+    let suspended = found.state()?.suspended().filter(|suspended| suspended.hold.is_none())?;
+    let pause = &suspended.park.pause;
+    let asks = matches!(pause.wait, Wait::Question(_));
+    (asks && pause.limit == Some(Limit::BudgetExceeded)).then_some(pause.handle)
 }
 
 /// Returns the trace that a request belongs to: its metadata says it, or else a header.

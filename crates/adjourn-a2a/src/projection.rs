@@ -125,10 +125,14 @@ pub async fn task<S: Store>(
 /// belongs to it.
 fn ask(run: &Run, number: usize, asked: &Question) -> Message {
     let Question { question, context, choices, originating_failure_kind } = asked;
-    let words = match context {
-        Some(context) => format!("{question}\n\n{context}"),
-        None => question.clone(),
-    };
+    let mut words = question.clone();
+    if let Some(context) = context {
+        words = format!("{words}\n\n{context}");
+    }
+    // A peer that shows words alone shows what can be answered.
+    if !choices.is_empty() {
+        words = format!("{words}\n\n[{}]", choices.join(" | "));
+    }
     let value = json!({
         "question": question,
         "context": context,

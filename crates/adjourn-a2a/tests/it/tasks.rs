@@ -146,7 +146,7 @@ async fn a_question_is_answered_by_a_message_and_the_task_has_what_was_made() {
           "parts": [
             {
               "kind": "text",
-              "text": "Mend it?\n\nIt is slow."
+              "text": "Mend it?\n\nIt is slow.\n\n[yes | no]"
             },
             {
               "kind": "data",
@@ -222,7 +222,7 @@ async fn a_question_is_answered_by_a_message_and_the_task_has_what_was_made() {
               "role": "ROLE_AGENT",
               "parts": [
                 {
-                  "text": "Mend it?\n\nIt is slow."
+                  "text": "Mend it?\n\nIt is slow.\n\n[yes | no]"
                 },
                 {
                   "data": {

@@ -49,7 +49,7 @@ async fn a_task_is_begun_answered_watched_and_canceled_over_http_json_of_0_3() {
                     "role": "ROLE_AGENT",
                     "content": [
                       {
-                        "text": "Mend it?"
+                        "text": "Mend it?\n\n[yes | no]"
                       },
                       {
                         "data": {

@@ -97,6 +97,32 @@ fn the_profile_of_a_flag_tells_every_peer_the_proposals_states_and_frames() {
 }
 
 #[test]
+fn a_task_that_asks_for_more_of_its_budget_goes_on_with_it() {
+    let home = Home::new();
+    let answers = r#"
+{"text": "One.", "calls": [{"tool": "none"}], "usage": {"prompt_tokens": 90, "completion_tokens": 30}}
+{"text": "Two.", "usage": {"prompt_tokens": 20, "completion_tokens": 10}}
+"#;
+    home.file("answers.jsonl", answers);
+    let agent = "model = \"scripted:../../answers.jsonl\"\n";
+    home.config(&format!("[agent.reader]\n{agent}[agent.reader.guardrails]\nmax_tokens = 100\n"));
+    let server = Server::of(home, &["--agent", "reader", "--insecure-open"]);
+    let sent = server.result(&[STATES], "SendMessage", message("m1"));
+    let status = sent.pointer("/task/status/state");
+    assert_eq!(status, Some(&"TASK_STATE_INPUT_REQUIRED".into()), "{sent}");
+    let task = sent["task"]["id"].as_str().unwrap();
+    // A question is answered by a message, and this one by more of the budget alone.
+    let (code, reason) = server.refused("tasks/resume", json!({ "taskId": task }));
+    assert_eq!((code, reason.as_str()), (-32011, "TASK_NOT_PAUSED"));
+    let raised = server.typed_json("resume", &[task, "--add-budget", "tokens=1000"]);
+    assert_eq!(raised["state"], "working", "{raised}");
+    let done = server.until(task, "completed");
+    assert!(done["task"].to_string().contains("Two."), "{done}");
+    let over = server.typed("resume", &[task]);
+    assert!(over.talk.contains("the task is completed"), "{over:?}");
+}
+
+#[test]
 fn a_task_past_its_budget_is_paused_by_client_and_goes_on_with_more() {
     let home = Home::new();
     // A call of a tool that there is none of is told to the model, and the run goes on.

@@ -100,7 +100,7 @@ fn a_question_is_told_with_how_to_answer_it_and_a_failure_fails_the_command() {
         let context = format!("c{number}");
         let asked = server.typed("send", &[&["merge it", "--context", &context], way].concat());
         assert_eq!((asked.code, asked.data.as_str()), (0, "I look.\n"), "{asked:?}");
-        let (_, hint) = asked.talk.split_once("[input-required: Merge?; answer it with `").unwrap();
+        let (_, hint) = asked.talk.split_once("[input-required: Merge? ⏎ [yes | no]; answer it with `").unwrap();
         let answer = hint.split_once('`').unwrap().0;
         let typed: Vec<_> =
             answer.split(' ').skip(1).map(|word| word.replace("ANSWER", "yes")).collect();
