@@ -84,7 +84,7 @@ impl Connection {
     pub async fn ask(&self, ask: &Ask<'_>) -> Result<Result<Value, Refusal>, Failure> {
         let response = self.send(ask).await?;
         let status = response.status().as_u16();
-        let body = self.in_time(whole(response)).await??;
+        let body = self.masked(self.in_time(whole(response)).await??);
         Ok(Reply { status, body: &body }.read(self.peer.interface.binding, ask))
     }
 
@@ -101,9 +101,9 @@ impl Connection {
         let is_stream = kind.is_some_and(|kind| kind.starts_with("text/event-stream"));
         if is_stream && response.status().is_success() {
             let (reader, ready) = (EventReader::default(), VecDeque::new());
-            return Ok(Ok(Events { response, reader, ready }));
+            return Ok(Ok(Events { response, reader, ready, token: self.token.clone() }));
         }
-        let body = self.in_time(whole(response)).await??;
+        let body = self.masked(self.in_time(whole(response)).await??);
         let answer = Reply { status, body: &body }.read(self.peer.interface.binding, ask);
         Ok(Err(answer.err().unwrap_or_else(|| Refusal {
             status,
@@ -111,6 +111,11 @@ impl Connection {
             reason: "NOT_A_STREAM".to_owned(),
             message: "it answers a request for a stream with something else".to_owned(),
         })))
+    }
+
+    /// Takes the token out of an answer that repeats it: what is answered is printed.
+    fn masked(&self, answer: Vec<u8>) -> Vec<u8> {
+        masked(answer, self.token.as_deref())
     }
 
     async fn send(&self, ask: &Ask<'_>) -> Result<Response, Failure> {
@@ -182,6 +187,8 @@ pub struct Events {
     response: Response,
     reader: EventReader,
     ready: VecDeque<ReadEvent>,
+    /// What is printed of no event.
+    token: Option<String>,
 }
 
 impl Events {
@@ -197,12 +204,32 @@ impl Events {
             match self.response.chunk().await.map_err(innermost)? {
                 Some(bytes) => {
                     let events = self.reader.take(&bytes).map_err(|error| error.to_string())?;
-                    self.ready.extend(events);
+                    let token = self.token.as_deref();
+                    self.ready.extend(events.into_iter().map(|ReadEvent { id, data }| {
+                        let id = id.map(|id| masked(id.into_bytes(), token));
+                        let id = id.map(|id| String::from_utf8_lossy(&id).into_owned());
+                        ReadEvent { id, data: masked(data, token) }
+                    }));
                 }
                 None => return Ok(None),
             }
         }
     }
+}
+
+/// Writes `…` where a token stands.
+fn masked(bytes: Vec<u8>, token: Option<&str>) -> Vec<u8> {
+    let Some(token) = token else { return bytes };
+    let mut kept = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.as_slice();
+    while let Some(at) = rest.windows(token.len()).position(|window| window == token.as_bytes()) {
+        let (before, behind) = rest.split_at(at);
+        kept.extend_from_slice(before);
+        kept.extend_from_slice("…".as_bytes());
+        rest = behind.get(token.len()..).unwrap_or_default();
+    }
+    kept.extend_from_slice(rest);
+    kept
 }
 
 /// Reads a URL as it was typed, or as a card has it.

@@ -100,7 +100,10 @@ fn a_question_is_told_with_how_to_answer_it_and_a_failure_fails_the_command() {
         let context = format!("c{number}");
         let asked = server.typed("send", &[&["merge it", "--context", &context], way].concat());
         assert_eq!((asked.code, asked.data.as_str()), (0, "I look.\n"), "{asked:?}");
-        let (_, hint) = asked.talk.split_once("[input-required: Merge? ⏎ [yes | no]; answer it with `").unwrap();
+        let (_, hint) = asked
+            .talk
+            .split_once("[input-required: Merge? ⏎ [yes | no]; answer it with `")
+            .unwrap();
         let answer = hint.split_once('`').unwrap().0;
         let typed: Vec<_> =
             answer.split(' ').skip(1).map(|word| word.replace("ANSWER", "yes")).collect();
@@ -317,6 +320,33 @@ fn a_token_is_shown_to_its_own_server_alone_and_printed_nowhere() {
     let help = home.told(&["a2a", "get", "--help"]);
     all += &format!("{by_variable:?}{help:?}");
     assert!(!all.contains(SECRET), "{all}");
+}
+
+#[test]
+fn a_token_that_a_server_repeats_is_printed_nowhere() {
+    const SECRET: &str = "s3cret-of-ann";
+    let home = Home::new();
+    let says = format!("refused: Bearer {SECRET}");
+    let error = json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": says } });
+    for (status, kind, body) in [
+        (200, "application/json", error.to_string()),
+        (401, "application/json", error.to_string()),
+        (200, "text/event-stream", format!("id: {SECRET}\ndata: {error}\n\n")),
+    ] {
+        let peer = FakePeer::start(move |heard: &Heard, url: &str| match heard.method() {
+            "" => object(&plain_card(url)),
+            _ => (status, kind, body.clone()),
+        });
+        for arguments in [&["send", &peer.url, "x"][..], &["get", &peer.url, "t"]] {
+            for way in [&[][..], &["--json"]] {
+                let mut command = home.command(&[&["a2a"], arguments, way].concat());
+                command.env("ADJOURN_A2A_TOKEN", SECRET);
+                let told = home.ended(command);
+                assert_ne!(told.code, 0, "{told:?}");
+                assert!(!format!("{told:?}").contains(SECRET), "{told:?}");
+            }
+        }
+    }
 }
 
 #[test]
