@@ -5,7 +5,8 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
 
 /// What says anywhere in the name of a variable that its value is a secret.
 const SECRET_PARTS: &[&str] = &[
@@ -34,8 +35,13 @@ const NO_SECRETS: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK"];
 /// ends, which tells one that listens to it that its time is over; a group that is
 /// [watched](ProcessGroup::watched) is killed.
 pub(super) struct ProcessGroup {
-    child: Child,
+    /// The pipes of the program, until they are taken.
+    pub(super) stdin: Option<ChildStdin>,
+    pub(super) stdout: Option<ChildStdout>,
+    pub(super) stderr: Option<ChildStderr>,
     leader: Option<Pid>,
+    /// How the program ended, once it has.
+    ended: watch::Receiver<Option<ExitStatus>>,
     /// What kills the group when this process has gone. It is killed itself as it is dropped.
     watcher: Option<Child>,
 }
@@ -50,9 +56,17 @@ impl ProcessGroup {
     /// The program cannot be started.
     pub(super) fn start(command: &mut Command) -> io::Result<Self> {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child, leader, watcher: None })
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (ends, ended) = watch::channel(None);
+        tokio::spawn(async move {
+            if let Ok(status) = child.wait().await {
+                ends.send_replace(Some(status));
+            }
+        });
+        Ok(Self { stdin, stdout, stderr, leader, ended, watcher: None })
     }
 
     /// Has the group killed also when this process is killed: a command that goes on alone would run
@@ -71,17 +85,16 @@ impl ProcessGroup {
         Ok(self)
     }
 
-    /// Returns the program, to speak with it.
-    pub(super) const fn program(&mut self) -> &mut Child {
-        &mut self.child
-    }
-
     /// Waits for the end of the program. Others of its group may go on.
     ///
     /// # Errors
     /// The system does not say.
-    pub(super) async fn exited(&mut self) -> io::Result<ExitStatus> {
-        self.child.wait().await
+    pub(super) fn exited(&self) -> impl Future<Output = io::Result<ExitStatus>> + Send + use<> {
+        let mut ended = self.ended.clone();
+        async move {
+            let status = ended.wait_for(Option::is_some).await.map(|status| *status);
+            status.ok().flatten().ok_or_else(|| io::Error::other("its end was not seen"))
+        }
     }
 
     /// Sends a signal to all of the group.
@@ -95,7 +108,7 @@ impl ProcessGroup {
     /// Lets the program end by itself within `grace`, asks it to within as much time again, and
     /// kills what is left then. Returns how the program ended.
     #[cfg(feature = "mcp")]
-    pub(super) async fn end(mut self, grace: std::time::Duration) -> Option<ExitStatus> {
+    pub(super) async fn end(self, grace: std::time::Duration) -> Option<ExitStatus> {
         for ask in [None, Some(Signal::TERM), Some(Signal::KILL)] {
             if let Some(signal) = ask {
                 self.signal(signal);

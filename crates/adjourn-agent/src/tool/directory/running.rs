@@ -78,7 +78,7 @@ async fn here(root: &Root, command: &str, within: Duration) -> Result<Ended, Too
     shell.arg("-c").arg(format!("exec 2>&1\n{command}")).current_dir(root.path());
     shell.env_clear().envs(without_secrets(std::env::vars_os())).stdin(Stdio::null());
     let mut group = ProcessGroup::start(&mut shell)?.watched()?;
-    let Some(mut stdout) = group.program().stdout.take() else {
+    let Some(mut stdout) = group.stdout.take() else {
         return Err(ToolError::new("the command has no output"));
     };
     let mut said = Cut::default();

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adjourn_core::limits;
+use adjourn_driver::BoxFuture;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion};
 use rmcp::service::{
@@ -21,8 +24,8 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, StreamableHttpClientTransportConfig,
 };
 use rmcp::{ClientHandler, Peer, RoleClient};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
-use tokio::process::Command;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader, ReadBuf};
+use tokio::process::{ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
@@ -36,6 +39,8 @@ use crate::tool::process::ProcessGroup;
 /// How long a server may take to end by itself, and how long again once it was asked to. Both are
 /// within what a host waits for a driver.
 const GRACE: Duration = Duration::from_secs(1);
+/// How long the last words of a server are waited for whose program has failed.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How much of what a server said on stderr is kept to explain its end.
 const TAIL_BYTES: usize = 1024;
 /// The longest line of a server's stderr that is read as one.
@@ -166,15 +171,15 @@ impl Connection {
                 let started = start(command, args, env, directory.as_ref());
                 let mut group = started
                     .map_err(|error| unusable(format!("{command:?} cannot be started: {error}")))?;
-                let program = group.program();
                 let (Some(stdin), Some(stdout), Some(said)) =
-                    (program.stdin.take(), program.stdout.take(), program.stderr.take())
+                    (group.stdin.take(), group.stdout.take(), group.stderr.take())
                 else {
                     return Err(unusable("it has no pipes".to_owned()));
                 };
                 let listening = listen(name.to_owned(), said, stderr.clone(), launch.secrets());
                 // What it says belongs to the session that it was started for.
                 let listening = tokio::spawn(listening.in_current_span());
+                let stdout = UntilFailure::of(stdout, &group);
                 let process = Server { group, listening };
                 let transport = AsyncRwTransport::new_client(stdout, stdin);
                 match serve_client_with_lifecycle(handler, transport, mode).await {
@@ -215,6 +220,48 @@ impl Connection {
         // Its input ends with the connection, which tells it to end by itself.
         let _ = self.service.close_with_timeout(GRACE).await;
         self.process.take()?.end().await
+    }
+}
+
+/// What a server says, up to the failure of its program: something that the program has started may
+/// hold its output open for ever. One that ends well may have left the server in another process.
+struct UntilFailure {
+    stdout: ChildStdout,
+    /// Its failure; nothing once that was seen.
+    failed: Option<BoxFuture<'static, ()>>,
+}
+
+impl UntilFailure {
+    fn of(stdout: ChildStdout, group: &ProcessGroup) -> Self {
+        let exited = group.exited();
+        let failed: BoxFuture<'static, ()> = Box::pin(async move {
+            match exited.await {
+                Ok(status) if status.success() => std::future::pending().await,
+                // Its last words are read first.
+                Ok(_) | Err(_) => tokio::time::sleep(LAST_WORDS).await,
+            }
+        });
+        Self { stdout, failed: Some(failed) }
+    }
+}
+
+impl AsyncRead for UntilFailure {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        match Pin::new(&mut self.stdout).poll_read(context, buffer) {
+            // Nothing more is read: that is its end.
+            Poll::Pending => {
+                if let Some(failed) = &mut self.failed {
+                    ready!(failed.as_mut().poll(context));
+                    self.failed = None;
+                }
+                Poll::Ready(Ok(()))
+            }
+            read => read,
+        }
     }
 }
 

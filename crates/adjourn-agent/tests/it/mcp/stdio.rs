@@ -177,6 +177,22 @@ async fn a_server_that_dies_is_told_and_started_again() {
     assert_eq!(noted(directory.path(), "started").len(), 2);
 }
 
+/// What a server has started may hold its output open for ever.
+#[tokio::test]
+async fn a_server_that_dies_and_leaves_something_behind_is_told_all_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = script(vec![call("die", ""), call("echo", "again")]);
+    let leaves = format!("sleep 600 & exec {}", program());
+    let entry = json!({ "command": "sh", "args": ["-c", leaves] });
+    let servers = McpServers::read(&json!({ "mcpServers": { "demo": entry } })).unwrap();
+    let servers = servers.in_directory(directory.path()).allow_all();
+    let agent = agent(&model).mcp_servers(&servers).build().unwrap();
+    assert_eq!(text(&events(agent.run("Die.")).await), "Done.");
+    let requests = model.requests();
+    assert!(words(&requests[1]).contains("ended while die ran"), "{}", words(&requests[1]));
+    assert!(words(&requests[2]).contains("again"));
+}
+
 #[tokio::test]
 async fn tools_run_by_permission_unless_they_are_always_allowed() {
     let directory = tempfile::tempdir().unwrap();
