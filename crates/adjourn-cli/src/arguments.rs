@@ -24,8 +24,9 @@ use crate::filter::{Ls, Status};
 const EVERYWHERE: &str = "Options of every command";
 /// How a command ends, for the help and the manual.
 const EXIT_CODES: &str = "Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, \
-                          5 store, 6 not in time, 129, 130 and 143 interrupted by a hangup, by \
-                          Ctrl-C and by a termination, 1 anything else.";
+                          5 store, 6 not in time, 7 parked until a person goes on with it, 129, 130 \
+                          and 143 interrupted by a hangup, by Ctrl-C and by a termination, 1 \
+                          anything else.";
 
 /// A durable pause for any AI agent.
 #[derive(Debug, Parser)]

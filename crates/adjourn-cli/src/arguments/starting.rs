@@ -129,7 +129,8 @@ pub struct New {
 
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Take events over HTTP, at POST /v1/events; callers show a token [env: ADJOURN_LISTEN]
+    /// Listen for HTTP: events, at POST /v1/events, and other agents, over A2A at POST /a2a, if there
+    /// is an agent that they talk to; callers show a token [env: ADJOURN_LISTEN]
     #[arg(short, long, value_name = "ADDR:PORT", value_parser = crate::settings::address)]
     pub listen: Option<std::net::SocketAddr>,
     /// What those who send events show as a bearer token; others on this machine can see it here

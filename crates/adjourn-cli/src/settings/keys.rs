@@ -57,7 +57,8 @@ pub const LISTEN: Key = Key {
     flag: "--listen",
     variable: "ADJOURN_LISTEN",
     whole: false,
-    about: "Where `adjourn serve` takes events over HTTP, from callers with a token. Without it: nowhere.",
+    about: "Where `adjourn serve` takes events over HTTP, and where other agents talk to its agent over\n\
+            A2A, if it has one; callers show a token. Without it: nowhere.",
     example: r#""127.0.0.1:7070""#,
 };
 pub const TOKEN: Key = Key {
@@ -82,7 +83,8 @@ pub const TOKENS_FILE: Key = Key {
     variable: "ADJOURN_TOKENS_FILE",
     whole: false,
     about: "A file of the tokens that callers show to `adjourn serve`: on each line a name, the\n\
-            SHA-256 digest of the token, its scopes (read,send,pause,resume) and perhaps its tenant.",
+            SHA-256 digest of the token, its scopes (read,send) and perhaps its tenant. The scopes\n\
+            are read, send, pause, resume and agent for A2A, event for events, admin for everything.",
     example: r#""tokens""#,
 };
 pub const PUBLIC_NAME: Key = Key {

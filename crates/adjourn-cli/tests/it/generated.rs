@@ -43,6 +43,31 @@ fn every_command_has_a_manual_page() {
     }
 }
 
+/// What `serve` listens for, who may do what there, and how commands end.
+#[test]
+fn the_help_and_the_defaults_name_all_that_there_is() {
+    let home = Home::new();
+    let help = home.told(&["--help"]).data;
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, codes) = words.split_once("Exit codes:").unwrap();
+    let codes: Vec<_> = codes.split(|c: char| !c.is_ascii_digit()).collect();
+    for code in ["0", "1", "2", "3", "4", "5", "6", "7", "129", "130", "143"] {
+        assert!(codes.contains(&code), "{code}: {help}");
+    }
+    let serve = home.told(&["serve", "--help"]).data;
+    let words = serve.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("POST /v1/events") && words.contains("A2A at POST /a2a"), "{serve}");
+    let defaults = home.told(&["config", "--defaults"]).data;
+    let above = |key: &str| {
+        let (before, _) = defaults.split_once(key).unwrap();
+        before.rsplit("\n\n").next().unwrap().to_owned()
+    };
+    assert!(above("# listen = ").contains("A2A"), "{defaults}");
+    for scope in ["read", "send", "pause", "resume", "agent", "event", "admin"] {
+        assert!(above("# tokens_file = ").contains(scope), "{scope}: {defaults}");
+    }
+}
+
 #[test]
 fn a_broken_configuration_does_not_reach_a_shell_that_starts() {
     let home = Home::new();

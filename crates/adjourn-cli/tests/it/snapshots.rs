@@ -334,7 +334,7 @@ fn the_program_explains_itself() {
               --log <LEVEL>          What is logged on stderr [env: ADJOURN_LOG] [default: info for serve, warn for acp, off for all others] [possible values: off, error, warn, info, debug, trace]
               --log-format <FORMAT>  How lines of the log are written [env: ADJOURN_LOG_FORMAT] [default: text] [possible values: text, json]
 
-        Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 6 not in time, 129, 130 and 143 interrupted by a hangup, by Ctrl-C and by a termination, 1 anything else.
+        Exit codes: 0 done, 2 usage, 3 refused by the lifecycle, 4 not found, 5 store, 6 not in time, 7 parked until a person goes on with it, 129, 130 and 143 interrupted by a hangup, by Ctrl-C and by a termination, 1 anything else.
     "#]].assert_eq(&home.told(&["--help"]).data);
     // Nothing was typed: the same, but as a mistake.
     let told = home.told(&[]);
@@ -359,7 +359,7 @@ fn the_largest_commands_explain_themselves() {
 
         Options:
           -l, --listen <ADDR:PORT>
-                  Take events over HTTP, at POST /v1/events; callers show a token [env: ADJOURN_LISTEN]
+                  Listen for HTTP: events, at POST /v1/events, and other agents, over A2A at POST /a2a, if there is an agent that they talk to; callers show a token [env: ADJOURN_LISTEN]
 
               --token <TOKEN>
                   What those who send events show as a bearer token; others on this machine can see it here [env: ADJOURN_TOKEN]
