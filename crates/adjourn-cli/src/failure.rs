@@ -33,7 +33,8 @@ enum Kind {
     Store,
     /// What was waited for did not come in time.
     Late,
-    /// An agent asks something where no person can be asked.
+    /// A person has to go on with a session where there is none: its agent asks something, or has
+    /// come to a limit.
     Unanswered,
     /// A signal, as its exit code.
     Interrupted(u8),
@@ -64,7 +65,7 @@ impl Failure {
         Self::new(Kind::Late, message)
     }
 
-    /// An agent asks something where no person can be asked.
+    /// A person has to go on with a session where there is none.
     pub fn unanswered(message: impl Into<String>) -> Self {
         Self::new(Kind::Unanswered, message)
     }
@@ -184,7 +185,7 @@ impl From<Rejected> for Failure {
                 Some("`adjourn resume` goes on with it here, `adjourn serve` as a host".to_owned())
             }
             Rejected::NotSuspendable { .. } => Some(
-                "answer it with `adjourn prompt`, or end its run with `adjourn cancel`".to_owned(),
+                "`adjourn show` says how it is answered, `adjourn cancel` ends its run".to_owned(),
             ),
             Rejected::EmptyReply => Some("answer with `adjourn prompt`".to_owned()),
             Rejected::HandleMismatch { .. } | Rejected::AlreadyResumed { .. } => {

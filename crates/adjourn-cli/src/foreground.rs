@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::durations::span;
 use crate::failure::Failure;
+use crate::going_on::{command, needs_budget};
 use crate::interrupt::{self, Interrupted, drives, interrupt, stop_suspended};
 use crate::liveness::Living;
 use crate::native::ProgramDrivers;
@@ -34,6 +35,9 @@ pub enum Until {
     Parked,
     /// When it asks something, is idle or over.
     Asking,
+    /// When a person has to go on with it, because it asks something or has come to a limit, or it
+    /// is idle or over.
+    Person,
     /// When it is idle or over.
     Idle,
 }
@@ -103,6 +107,13 @@ impl Listening {
 /// Returns whether a session has nothing to do until somebody or something wakes it.
 const fn rests(session: &Session) -> bool {
     matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
+}
+
+/// Returns whether a session has come to a limit, and goes on only if a person lets it.
+fn is_at_limit(view: &View<'_>) -> bool {
+    let suspended = view.session.suspended();
+    suspended.is_some_and(|suspended| suspended.shown().pause.limit.is_some())
+        && view.wakes_by_hand()
 }
 
 /// Runs a host in this process, and returns how to stop it. Where it is there for one session, a
@@ -317,6 +328,7 @@ async fn stay_hearing(
             State::Suspended(_) => match until {
                 Until::Parked => true,
                 Until::Asking => session.phase() == Phase::Asking,
+                Until::Person => session.phase() == Phase::Asking || is_at_limit(&view()),
                 Until::Idle => false,
             },
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,
@@ -391,13 +403,16 @@ async fn stay_hearing(
 fn live(view: &View<'_>, own: bool) -> String {
     let View { session, now, .. } = view;
     let row = view.row();
+    let short_id = short(&session.id.to_string()).to_owned();
     let what = match session.phase() {
         Phase::Running => format!("running {} {}", view.works_on(), span(now.since(session.at))),
+        // How to go on comes first: a long question is cut.
+        Phase::Suspended | Phase::Asking if needs_budget(session) => {
+            format!("`{}` goes on with it: {}", command(session, &short_id), row.why)
+        }
         Phase::Suspended => format!("parked: {} · wakes {}", row.why, row.wakes),
-        // How to answer comes first: a long question is cut.
         Phase::Asking => {
-            let id = session.id.to_string();
-            format!("`adjourn prompt {} ANSWER` answers: {}", short(&id), row.with_choices())
+            format!("`{}` answers: {}", command(session, &short_id), row.with_choices())
         }
         _ => format!("{}: {}", row.state, row.why),
     };
@@ -456,10 +471,11 @@ pub async fn leave(
     let follow = format!("adjourn log --follow {id}");
     let (message, hint) = match (&session.state, session.phase()) {
         (_, Phase::Asking) => {
-            ("left; it waits for an answer".to_owned(), format!("adjourn prompt {id} ANSWER"))
+            ("left; it waits for an answer".to_owned(), command(&session, &id.to_string()))
         }
         (State::Suspended(_), _) => {
-            (format!("left; it stays parked, and wakes {wakes}"), format!("adjourn resume {id}"))
+            let hint = command(&session, &id.to_string());
+            (format!("left; it stays parked, and wakes {wakes}"), hint)
         }
         (State::Ready(_), _) if living.nobody_for(id) => {
             ("given back; it goes on when a host runs".to_owned(), "adjourn serve".to_owned())

@@ -11,6 +11,7 @@ use adjourn::{Error, SessionRef};
 use crate::durations::span;
 use crate::failure::Failure;
 use crate::foreground::{Listening, Stop, did_not_wait};
+use crate::going_on::command;
 use crate::liveness::Living;
 use crate::place::Place;
 use crate::signals::{Ended, Signals};
@@ -184,7 +185,8 @@ pub fn told(interrupted: &Interrupted, session: &Session, Ended(code): Ended) ->
         Interrupted::Left => None,
         Interrupted::Suspended => {
             let message = "suspended; it goes on where it stopped when it is resumed";
-            Some(Failure::interrupted(code, message).hint(format!("adjourn resume {id}")))
+            let hint = command(session, &id.to_string());
+            Some(Failure::interrupted(code, message).hint(hint))
         }
         Interrupted::Canceled => {
             let failure = Failure::interrupted(code, "its run was canceled");

@@ -27,6 +27,7 @@ mod failure;
 mod filter;
 mod foreground;
 mod founding;
+mod going_on;
 mod input_file;
 mod interrupt;
 mod liveness;

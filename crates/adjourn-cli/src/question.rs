@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::failure::Failure;
 use crate::foreground::{Stayed, Stop, Until, host_ended, stay};
+use crate::going_on::takes_words;
 use crate::permission::say_lines;
 use crate::place::Place;
 use crate::signals::{Ended, Signals};
@@ -92,7 +93,7 @@ impl Keyboard {
 }
 
 /// Stays with a session, and has its questions answered at the terminal, if there is one; a question
-/// that is left open ends the stay.
+/// that is left open, or that takes more than words, ends the stay.
 pub async fn stay_answering(
     place: &Place,
     from: &Arc<Session>,
@@ -106,9 +107,7 @@ pub async fn stay_answering(
     loop {
         let stayed = stay(place, &from, until, working, signals, output).await?;
         let (session, keyboard) = match (stayed, keyboard) {
-            (Stayed::Done(session), Some(keyboard)) if session.phase() == Phase::Asking => {
-                (session, keyboard)
-            }
+            (Stayed::Done(session), Some(keyboard)) if takes_words(&session) => (session, keyboard),
             (stayed, _) => return Ok(stayed),
         };
         let mut keyboard = keyboard.lock().await;
@@ -174,7 +173,7 @@ async fn ask(
         Ok(prompted) => Ok(Reply::Said(prompted.commit.session)),
         // Someone else was faster.
         Err(adjourn::Error::Refused(refused)) => {
-            output.talk(&format!("[not taken: {refused}]"));
+            output.talk(&format!("[not taken: {}]", refused.told()));
             Ok(Reply::Moved(place.session(session.id).await?))
         }
         Err(error) => Err(error.into()),

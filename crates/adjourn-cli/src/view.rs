@@ -9,6 +9,7 @@ use adjourn::core::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::durations::span;
+use crate::going_on::{command, needs_budget};
 use crate::liveness::Living;
 use crate::place::TENANT;
 use crate::terminal::{Look, marking_breaks, one_line};
@@ -84,13 +85,13 @@ impl View<'_> {
 
     /// Says in a sentence where the session stands, what will move it on, and how to answer it.
     pub fn text(&self) -> String {
-        let text = self.standing();
-        match self.session.phase() {
-            Phase::Asking => {
-                format!("{text}; answer it with `adjourn prompt {} ANSWER`", self.session.id)
-            }
-            _ => text,
-        }
+        let (text, session) = (self.standing(), self.session);
+        let how = match session.phase() {
+            _ if needs_budget(session) => "go on with",
+            Phase::Asking => "answer it with",
+            _ => return text,
+        };
+        format!("{text}; {how} `{}`", command(session, &session.id.to_string()))
     }
 
     /// Says in a sentence where the session stands, and what will move it on.

@@ -8,6 +8,7 @@ use adjourn::core::session::{Parked, Wait};
 use adjourn::core::time::Timestamp;
 
 use crate::durations::span;
+use crate::going_on::wants_budget;
 use crate::terminal::{one_line, shorten};
 
 /// The most of a trigger that is shown.
@@ -16,8 +17,8 @@ const TRIGGER_CHARACTERS: usize = 48;
 /// All that ends one wait; a resume does in any case.
 pub struct Wakes {
     ways: Vec<Way>,
-    /// Whether a message does, too: no client made the pause.
-    message: bool,
+    /// What a person ends it with.
+    by_hand: &'static str,
 }
 
 /// One way in which a wait ends.
@@ -37,7 +38,9 @@ impl Wakes {
     pub fn of(parked: &Parked, now: Timestamp) -> Self {
         let pause = &parked.pause;
         let mut ways = Vec::new();
-        if let Wait::Question(_) = &pause.wait {
+        let needs_budget = wants_budget(parked);
+        // Without more of its budget, no answer is taken.
+        if let (Wait::Question(_), false) = (&pause.wait, needs_budget) {
             ways.push(Way::Answer);
         }
         if let Some(conditions) = &pause.conditions {
@@ -61,7 +64,13 @@ impl Wakes {
             };
             ways.push(Way::Deadline { when, fails });
         }
-        Self { ways, message: pause.host_interrupted }
+        let by_hand = match needs_budget {
+            true => "on a resume with --add-budget",
+            // No client made the pause.
+            false if pause.host_interrupted => "on a message or a resume",
+            false => "on a resume",
+        };
+        Self { ways, by_hand }
     }
 
     /// Returns whether nothing but a resume ends it.
@@ -74,8 +83,7 @@ impl fmt::Display for Wakes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fails = |way: &Way| matches!(way, Way::Deadline { fails: true, .. });
         // A resume goes without saying, unless nothing else wakes it.
-        let by_hand = if self.message { "on a message or a resume" } else { "on a resume" };
-        let resume = self.ways.iter().all(fails).then(|| by_hand.to_owned());
+        let resume = self.ways.iter().all(fails).then(|| self.by_hand.to_owned());
         let ways = self.ways.iter().map(|way| match way {
             Way::Answer => "on an answer".to_owned(),
             Way::Event(event) => format!("on {event}"),

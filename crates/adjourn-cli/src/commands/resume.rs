@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use adjourn::Claims;
-use adjourn::core::Session;
 use adjourn::core::event::What;
 use adjourn::core::session::{Phase, State, Wait};
+use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message;
 use adjourn::store::Done;
+use adjourn::{Claims, Error, Woken};
 use serde_json::json;
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
 use crate::foreground::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stop};
+use crate::going_on::{command, needs_budget, takes_words};
 use crate::liveness::{Living, starts};
 use crate::place::Place;
 use crate::question::stay_answering;
@@ -25,6 +26,8 @@ use crate::used::used;
 use crate::view::{helps, resumption};
 use crate::watch::Watch;
 
+/// What answers the question whether a run may use more, where the budget is raised without a word.
+const YES: &str = "yes";
 /// How long a host has to take a session, or to say why it does not.
 const TRIES: Duration = Duration::from_secs(2);
 
@@ -52,21 +55,33 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
     let shown = session.suspended().filter(|_| by_sight);
     let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
-    let mut wake = place.adjourn.session(id).resume().handle(handle);
-    if let Some(said) = said {
-        wake = wake.input(said);
-    }
-    if resume.fresh {
-        wake = wake.fresh();
-    }
-    if let Some(key) = resume.idempotency_key {
-        wake = wake.key(key);
-    }
-    if let Some(added) = resume.add_budget {
-        wake = wake.add_budget(added);
-    }
+    let wake = |said: Option<Message>| {
+        let mut wake = place.adjourn.session(id).resume().handle(handle);
+        if let Some(said) = said {
+            wake = wake.input(said);
+        }
+        if resume.fresh {
+            wake = wake.fresh();
+        }
+        if let Some(key) = &resume.idempotency_key {
+            wake = wake.key(key);
+        }
+        if let Some(added) = resume.add_budget {
+            wake = wake.add_budget(added);
+        }
+        wake
+    };
+    let raises = resume.add_budget.is_some() && said.is_none();
+    let asks = session.phase() == Phase::Asking && needs_budget(&session);
+    let yes = |says: bool| says.then(|| Message::user(YES));
+    let said = if raises { yes(asks) } else { said };
     let working = host_for(&place, &session, resume.detach, output).await?;
-    let woken = match wake.await {
+    let mut woken = wake(said).await;
+    // A retry may find another wait than the first try did, and must not differ from that one.
+    if raises && is_key_reused(&woken) {
+        woken = wake(yes(!asks)).await;
+    }
+    let woken = match woken {
         Ok(woken) => woken,
         Err(refused) => {
             let refused = with_question(refused.into(), &session);
@@ -86,6 +101,11 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     }
 }
 
+/// Returns whether a resume was refused because its key was given with something else.
+const fn is_key_reused(woken: &Result<Woken, Error>) -> bool {
+    matches!(woken, Err(Error::Refused(Rejected::IdempotencyKeyReused { .. })))
+}
+
 /// Becomes the host of a session that is about to be given work, if the command stays with it and
 /// no other host can run it: what makes it ready is claimed in the same commit then.
 pub async fn host_for(
@@ -101,7 +121,7 @@ pub async fn host_for(
 
 /// Returns whether a session asks something that the person at this terminal can answer.
 fn asks_here(session: &Session, output: &Output) -> bool {
-    session.phase() == Phase::Asking && output.keyboard().is_some()
+    takes_words(session) && output.keyboard().is_some()
 }
 
 /// Adds what is asked, and how it is answered, to the refusal of a reply that says nothing.
@@ -112,7 +132,8 @@ pub fn with_question(refused: Failure, session: &Session) -> Failure {
     };
     let (context, choices) = helps(question);
     let asked = format!("{}{context}{choices}", marking_breaks(&question.question));
-    refused.hint(format!("it asks: {asked}; answer with `adjourn prompt {} ANSWER`", session.id))
+    let command = command(session, &session.id.to_string());
+    refused.hint(format!("it asks: {asked}; answer with `{command}`"))
 }
 
 /// Stops a host that has nothing to do, because the command was refused.

@@ -10,6 +10,7 @@ use crate::arguments::Run;
 use crate::chosen::Chosen;
 use crate::failure::Failure;
 use crate::foreground::{Stayed, Until, host_if_no_other, leave, outcome, stop};
+use crate::going_on::{command, needs_budget};
 use crate::liveness::Living;
 use crate::place::Place;
 use crate::question::stay_answering;
@@ -71,7 +72,8 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         (true, _) => Until::Parked,
         // A person who watches it is shown how to answer it elsewhere.
         (false, None) if output.is_live() => Until::Idle,
-        (false, _) => Until::Asking,
+        (false, None) => Until::Person,
+        (false, Some(_)) => Until::Asking,
     };
     for number in 1..=runs {
         if number > 1 {
@@ -101,20 +103,16 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         }
         if matches!(session.state, State::Suspended(_)) {
             stop(working, &place, &mut signals, output).await?;
-            if until == Until::Asking && keyboard.is_none() {
-                let message = "its agent asks something, and no person can be asked here; it stays \
-                               parked with the question";
-                return Err(
-                    Failure::unanswered(message).hint(format!("adjourn prompt {id} ANSWER"))
-                );
+            if until == Until::Person {
+                return Err(unanswered(&session));
             }
             let living = Living::of(&place).await?;
             let wakes = match session.phase() {
-                Phase::Asking => "an answer wakes it".to_owned(),
-                _ if !session.used_up().is_empty() => {
+                _ if needs_budget(&session) => {
                     let used_up = session.used_up();
                     Rejected::BudgetNotRaised { session: id, used_up }.remedy().unwrap_or_default()
                 }
+                Phase::Asking => "an answer wakes it".to_owned(),
                 // Nothing but a person wakes it.
                 _ if view.wakes_by_hand() => format!("wake it with `adjourn resume {id}`"),
                 _ if living.nobody_for(id) => {
@@ -146,6 +144,18 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         }
     }
     Ok(())
+}
+
+/// The failure of a command that leaves a session parked, because no person is here to go on with it.
+fn unanswered(session: &Session) -> Failure {
+    let message = match session.phase() {
+        Phase::Asking => {
+            "its agent asks something, and no person can be asked here; it stays parked with the \
+             question"
+        }
+        _ => "it has come to a limit, and a person has to go on with it; it stays parked",
+    };
+    Failure::unanswered(message).hint(command(session, &session.id.to_string()))
 }
 
 /// Makes a session.

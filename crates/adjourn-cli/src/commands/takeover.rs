@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::arguments::Takeover;
 use crate::failure::Failure;
+use crate::going_on::command;
 use crate::liveness::Living;
 use crate::place::Place;
 use crate::settings::Settings;
@@ -25,11 +26,12 @@ pub async fn run(settings: &Settings, takeover: &Takeover, output: &Output) -> R
 
 /// The failure of a takeover where no host has the session.
 fn nobodys(session: &Session) -> Failure {
+    let command = || command(session, &session.id.to_string());
     let hint = match session.phase() {
-        Phase::Ready => "start a host: `adjourn serve`",
-        Phase::Suspended => "wake it: `adjourn resume`",
-        Phase::Asking => "answer it: `adjourn prompt`",
-        _ => "`adjourn ls` shows what runs",
+        Phase::Ready => "start a host: `adjourn serve`".to_owned(),
+        Phase::Suspended => format!("wake it: `{}`", command()),
+        Phase::Asking => format!("answer it: `{}`", command()),
+        _ => "`adjourn ls` shows what runs".to_owned(),
     };
     let message = format!("no host runs the session: it is {}", session.phase());
     Failure::refused("NOT_RUNNING", message).hint(hint)

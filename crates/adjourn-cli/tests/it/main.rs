@@ -11,6 +11,7 @@
 mod a2a;
 mod acp;
 mod asking;
+mod budgets;
 mod by_hand;
 mod clients;
 mod conformance;

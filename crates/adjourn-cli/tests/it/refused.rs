@@ -96,10 +96,10 @@ fn a_session_that_asks() {
     expect![[r#"
         $ adjourn suspend sess:0
         2> error: a session that is waiting for an answer cannot be suspended
-        2> hint: answer it with `adjourn prompt`, or end its run with `adjourn cancel`
+        2> hint: `adjourn show` says how it is answered, `adjourn cancel` ends its run
         ? 3
         $ adjourn suspend sess:0 --json
-        {"error":{"reason":"TASK_NOT_PAUSABLE","message":"a session that is waiting for an answer cannot be suspended","hint":"answer it with `adjourn prompt`, or end its run with `adjourn cancel`"}}
+        {"error":{"reason":"TASK_NOT_PAUSABLE","message":"a session that is waiting for an answer cannot be suspended","hint":"`adjourn show` says how it is answered, `adjourn cancel` ends its run"}}
         ? 3
         $ adjourn resume sess:0
         2> error: a question is answered with a text that is not blank

@@ -176,7 +176,9 @@ fn there_must_be_somebody_to_take_it_from() {
     assert_eq!(told.code, 3, "{told:?}");
     assert_eq!(
         told.talk,
-        "error: no host runs the session: it is suspended\nhint: wake it: `adjourn resume`\n"
+        format!(
+            "error: no host runs the session: it is suspended\nhint: wake it: `adjourn resume {id}`\n"
+        )
     );
     let told = home.told(&["takeover", &id, "--json"]);
     let object: serde_json::Value = serde_json::from_str(&told.data).unwrap();
