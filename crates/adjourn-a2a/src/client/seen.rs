@@ -30,6 +30,8 @@ pub struct Seen {
     pub since: Option<String>,
     /// What the agent says of where it stands: a question, an error.
     pub status_words: Option<String>,
+    /// What there is to choose from, if the agent asks and says so.
+    pub choices: Vec<String>,
     /// Its pause, if it is paused: `handle`, `reason`, `initiator`, `pausedAt`, `conditions`.
     pub pause: Option<Map<String, Value>>,
     /// What the agent has said.
@@ -87,6 +89,7 @@ impl Seen {
             state: state.map(|state| spelled(&state)),
             since: text(status, "timestamp"),
             status_words: message.map(words).filter(|words| !words.is_empty()),
+            choices: message.map(choices).unwrap_or_default(),
             pause,
             said: one.into_iter().chain(all).collect(),
             message: None,
@@ -124,6 +127,7 @@ impl Seen {
         put("state", text(&self.state));
         put("since", text(&self.since));
         put("statusMessage", text(&self.status_words));
+        put("choices", (!self.choices.is_empty()).then(|| json!(self.choices)));
         put("pause", self.pause.clone().map(Value::Object));
         let said = |said: &Said| {
             let Said { id, text, append } = said;
@@ -164,6 +168,15 @@ fn said(artifact: &Value, update: &Value) -> Said {
     let id = artifact.get("artifactId").and_then(Value::as_str).unwrap_or_default().to_owned();
     let append = update.get("append").and_then(Value::as_bool).unwrap_or(false);
     Said { id, text: words(artifact), append }
+}
+
+/// Returns the choices of a question, which stand as a value beside its words.
+fn choices(message: &Value) -> Vec<String> {
+    let parts = message.get("parts").or_else(|| message.get("content")).and_then(Value::as_array);
+    let values = parts.into_iter().flatten().filter_map(|part| part.get("data"));
+    let mut values = values.map(|value| value.get("data").unwrap_or(value));
+    let all = values.find_map(|value| value.get("choices")?.as_array());
+    all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Returns what parts say, one after the other.
@@ -217,6 +230,8 @@ mod tests {
         assert_eq!(seen, Seen::read(&v03));
         assert!(seen.is_asking() && !seen.is_over());
         assert_eq!(seen.status_words.as_deref(), Some("Merge?"));
+        assert_eq!(seen.choices, ["yes"]);
+        assert_eq!(seen.to_value()["choices"], json!(["yes"]));
         assert_eq!(seen.said, [Said { id: "a".into(), text: "I start it.".into(), append: false }]);
     }
 

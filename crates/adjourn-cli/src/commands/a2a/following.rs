@@ -203,6 +203,7 @@ impl<'a> Following<'a> {
             self.seen.since.clone_from(&seen.since);
             self.seen.pause.clone_from(&seen.pause);
             self.seen.status_words.clone_from(&seen.status_words);
+            self.seen.choices.clone_from(&seen.choices);
         }
         self.seen.context = seen.context.clone().or_else(|| self.seen.context.take());
         self.seen.message = seen.message.clone().or_else(|| self.seen.message.take());
@@ -306,7 +307,11 @@ impl<'a> Following<'a> {
 
     /// Says that the task is left alone, because a signal says so.
     pub fn left(&self, Ended(code): Ended) -> Failure {
-        let failure = Failure::interrupted(code, "left; the task goes on without you");
+        let message = match self.seen.is_paused() {
+            true => "left; the task stays paused",
+            false => "left; the task goes on without you",
+        };
+        let failure = Failure::interrupted(code, message);
         match &self.seen.task {
             Some(task) => failure.hint(format!("adjourn a2a watch {} {task}", self.connection.url)),
             None => failure,

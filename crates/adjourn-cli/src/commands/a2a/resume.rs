@@ -40,6 +40,9 @@ pub async fn run(wake: Wake, output: &Output) -> Result<(), Failure> {
     seen.task.get_or_insert_with(|| wake.task.clone());
     let text = |name: &str| resumed.get(name).and_then(Value::as_str);
     seen.status_words = match (text("previousState"), text("cause")) {
+        // The pause lay over a wait of the agent's own.
+        _ if seen.is_paused() => Some("the pause is lifted, and it still waits".to_owned()),
+        _ if seen.is_asking() => Some("the pause is lifted, and it still asks".to_owned()),
         (Some(previous), Some(cause)) => Some(format!("it was {previous}, and woke by {cause}")),
         (Some(previous), None) => Some(format!("it was {previous}")),
         _ => None,

@@ -1,13 +1,18 @@
 //! How tasks of an agent look.
 
+use std::time::Duration;
+
 use adjourn_a2a::client::Seen;
 use serde_json::Value;
 
 use super::connection::Connection;
-use crate::terminal::{Look, Output, marking_breaks, one_line};
+use crate::durations::span;
+use crate::terminal::{Look, Output, marking_breaks, one_line, shorten};
 
 /// How wide the labels are.
 const WIDTH: usize = 10;
+/// The most of a trigger that is shown.
+const TRIGGER_CHARACTERS: usize = 48;
 
 /// Says in a line where a task stands, and why.
 pub fn line(seen: &Seen) -> String {
@@ -33,15 +38,42 @@ pub fn standing(seen: &Seen, connection: &Connection) -> String {
         text += &format!("; answer it with `adjourn a2a send {url} ANSWER --task {task}`");
     }
     if seen.is_paused() {
+        text += &waits_for(seen).map(|what| format!("; waits for {what}")).unwrap_or_default();
         text += &format!("; wake it with `adjourn a2a resume {url} {task}`");
     }
     text
 }
 
-/// Returns why a task stands where it does: what its pause is for, or what its agent says of it.
+/// Says what wakes a paused task by itself, as far as its agent says so in a way that is known.
+fn waits_for(seen: &Seen) -> Option<String> {
+    let conditions = seen.pause.as_ref()?.get("conditions")?;
+    let event = conditions.get("onEvent").and_then(Value::as_str).map(one_line);
+    let trigger = conditions.get("trigger").filter(|trigger| !trigger.is_null());
+    let trigger =
+        trigger.map(|trigger| shorten(&one_line(&trigger.to_string()), TRIGGER_CHARACTERS));
+    let events: Vec<_> = event.into_iter().chain(trigger).collect();
+    let minutes = conditions.pointer("/timeout/durationMinutes").and_then(Value::as_f64);
+    let time = minutes.and_then(|minutes| Duration::try_from_secs_f64(minutes * 60.0).ok());
+    match (events.join(" or "), time.map(span)) {
+        (events, None) if events.is_empty() => None,
+        (events, None) => Some(events),
+        (events, Some(time)) if events.is_empty() => Some(time),
+        (events, Some(time)) => Some(format!("{events}, for at most {time}")),
+    }
+}
+
+/// Returns why a task stands where it does: what its pause is for, or what its agent says of it, and
+/// what there is to choose from.
 fn why(seen: &Seen) -> String {
     let reason = seen.pause.as_ref().and_then(|pause| pause.get("reason")).and_then(Value::as_str);
-    marking_breaks(reason.or(seen.status_words.as_deref()).unwrap_or_default())
+    let words = reason.or(seen.status_words.as_deref()).unwrap_or_default();
+    // An empty line sets the context of a question off, which the sign for a break does as well.
+    let lines: Vec<_> = words.lines().filter(|line| !line.trim().is_empty()).collect();
+    let words = marking_breaks(&lines.join("\n"));
+    match seen.choices.as_slice() {
+        [] => words,
+        choices => format!("{words} [{}]", marking_breaks(&choices.join(" | "))),
+    }
 }
 
 /// Prints a task with all that there is to say of it.

@@ -72,9 +72,7 @@ fn a_person_gives_work_pauses_it_and_wakes_it_over_every_version_and_binding() {
         let hint = format!("hint: `adjourn a2a resume {} {task}` wakes it", server.url());
         assert!(refused.talk.contains(&hint), "{refused:?}");
         let lifted = typed("resume", &[task, "--handle", paused["handle"].as_str().unwrap()]);
-        let line = format!(
-            "{task}  paused-by-agent: it was paused-by-client, and woke by explicit_resume\n"
-        );
+        let line = format!("{task}  paused-by-agent: the pause is lifted, and it still waits\n");
         assert_eq!((lifted.code, lifted.data), (0, line), "{way:?}");
         let watching = server.home.command(&[&["a2a", "watch", &server.url(), task], way].concat());
         let watching = std::thread::scope(|scope| {
@@ -93,17 +91,15 @@ fn a_person_gives_work_pauses_it_and_wakes_it_over_every_version_and_binding() {
 
 #[test]
 fn a_question_is_told_with_how_to_answer_it_and_a_failure_fails_the_command() {
-    let script = r#"{"runs": [[{"say": "I look."}, {"ask": {"question": "Merge?", "choices": ["yes", "no"]}}, {"say": "merged"}],
+    let script = r#"{"runs": [[{"say": "I look."}, {"ask": {"question": "Merge?", "context": "Two reviews.", "choices": ["yes", "no"]}}, {"say": "merged"}],
                              [{"fail": "no disk"}]]}"#;
     let server = Server::new(script, &["--insecure-open"]);
     for (number, way) in WAYS.into_iter().enumerate() {
         let context = format!("c{number}");
         let asked = server.typed("send", &[&["merge it", "--context", &context], way].concat());
         assert_eq!((asked.code, asked.data.as_str()), (0, "I look.\n"), "{asked:?}");
-        let (_, hint) = asked
-            .talk
-            .split_once("[input-required: Merge? ⏎ [yes | no]; answer it with `")
-            .unwrap();
+        let question = "[input-required: Merge? ⏎ Two reviews. ⏎ [yes | no]; answer it with `";
+        let (_, hint) = asked.talk.split_once(question).unwrap();
         let answer = hint.split_once('`').unwrap().0;
         let typed: Vec<_> =
             answer.split(' ').skip(1).map(|word| word.replace("ANSWER", "yes")).collect();
@@ -118,6 +114,11 @@ fn a_question_is_told_with_how_to_answer_it_and_a_failure_fails_the_command() {
     let events = server.home.jsons(&["a2a", "send", &server.url(), "merge it"]);
     let states: Vec<_> = events.iter().filter_map(|event| event["state"].as_str()).collect();
     assert_eq!(states, ["working", "input-required"], "{events:?}");
+    let asked = events.last().unwrap();
+    assert_eq!(asked["statusMessage"], "Merge?\n\nTwo reviews.");
+    assert_eq!(asked["choices"], json!(["yes", "no"]), "{asked}");
+    let shown = server.typed("get", &[asked["taskId"].as_str().unwrap()]).data;
+    assert!(shown.contains("Merge? ⏎ Two reviews. [yes | no]\n"), "{shown}");
     assert_eq!(
         events.iter().find(|event| event.get("said").is_some()).unwrap()["said"][0]["text"],
         "I look."

@@ -133,9 +133,12 @@ fn ctrl_c_leaves_a_task_that_is_watched_alone() {
     signal(&watching, Signal::INT);
     talk.read_to_string(&mut said).unwrap();
     assert_eq!(watching.wait().unwrap().code(), Some(130), "{said}");
-    let expected =
-        format!("left; the task goes on without you\nhint: adjourn a2a watch {url} {task}\n");
+    let expected = format!("left; the task stays paused\nhint: adjourn a2a watch {url} {task}\n");
     assert!(said.ends_with(&expected), "{said}");
+    let waits = format!(
+        "[paused-by-agent: ci; waits for ci.passed; wake it with `adjourn a2a resume {url} {task}`; "
+    );
+    assert!(said.contains(&waits), "{said}");
     let shown = server.typed_json("get", &[task]);
     assert_eq!(shown["state"], "paused-by-agent", "{shown}");
     server.home.json(&["event", "ci.passed"]);
