@@ -149,8 +149,8 @@ fn line(at: &str, event: &Event, by: &Actor, detail: &str, output: &Output) -> S
     format!("{at}  {name} {by} {}", one_line(detail)).trim_end().to_owned()
 }
 
-/// Says what was said, for a transcript.
-pub fn words(at: &str, said: &Message) -> String {
+/// Says what was said, for a transcript; nothing if there is nothing in it that is shown.
+pub fn words(at: &str, said: &Message) -> Option<String> {
     let role = match said.role {
         Role::User => "user",
         Role::Agent if said.aborted => "agent, broken off",
@@ -169,23 +169,27 @@ pub fn words(at: &str, said: &Message) -> String {
         (Some(words), true) => format!("(thinks) {words}"),
         (None, _) => format!("[{}]", block.kind()),
     });
-    let shown = said.shown.iter().map(shown);
-    let text = blocks.chain(calls).chain(shown).collect::<Vec<_>>().join("\n");
+    let shown = said.shown.iter().filter_map(shown);
+    let lines: Vec<_> = blocks.chain(calls).chain(shown).collect();
+    if lines.is_empty() && said.shown.is_some() {
+        return None;
+    }
+    let text = lines.join("\n");
     let text = text.trim_end_matches('\n');
     let text = text.replace('\n', &format!("\n{:1$}", "", at.len() + 9));
-    format!("{at}  {role:<6} {text}")
+    Some(format!("{at}  {role:<6} {text}"))
 }
 
-/// Says what people are shown beside words.
-fn shown(shown: &Shown) -> String {
+/// Says what people are shown beside words; nothing of what a call shows as content alone.
+fn shown(shown: &Shown) -> Option<String> {
     let named = |list: &[Value], field: &str| {
         let names = list.iter().filter_map(|one| one.get(field)?.as_str());
         names.collect::<Vec<_>>().join(", ")
     };
     if let Some(words) = shown.notice_words() {
-        return format!("[{words}]");
+        return Some(format!("[{words}]"));
     }
-    match shown {
+    Some(match shown {
         Shown::Plan(entries) => format!("[plan: {}]", named(entries, "content")),
         Shown::Context { used, size: 0 } => format!("[context: {used} tokens]"),
         Shown::Context { used, size } => format!("[context: {used} of {size} tokens]"),
@@ -193,17 +197,36 @@ fn shown(shown: &Shown) -> String {
         Shown::Mode(mode) => format!("[mode: {mode}]"),
         Shown::Call { id, update } => {
             let title = update.get("title").and_then(Value::as_str);
-            let text = update.get("content").and_then(|content| content.pointer("/0/content/text"));
-            let told = title.or(text.and_then(Value::as_str)).map(str::to_owned);
-            // What has no words is named.
-            let names = || update.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            format!("[call {}: {}]", id.0, told.unwrap_or_else(names))
+            let content = update.get("content");
+            let text = content.and_then(|content| content.pointer("/0/content/text"));
+            if let Some(told) = title.or(text.and_then(Value::as_str)) {
+                return Some(format!("[call {}: {told}]", id.0));
+            }
+            let changed = changed_files(content);
+            if !changed.is_empty() {
+                return Some(format!("[changes {changed}]"));
+            }
+            // What else has no words is named.
+            let names: Vec<_> =
+                update.keys().map(String::as_str).filter(|name| *name != "content").collect();
+            if names.is_empty() {
+                return None;
+            }
+            format!("[call {}: {}]", id.0, names.join(", "))
         }
         Shown::Raw(update) => {
             let kind = update.get("sessionUpdate").and_then(Value::as_str);
             format!("[{}]", kind.unwrap_or("an update of the agent's own"))
         }
-    }
+    })
+}
+
+/// Names the files whose changes a call shows.
+fn changed_files(content: Option<&Value>) -> String {
+    let parts = content.and_then(Value::as_array).into_iter().flatten();
+    let diffs = parts.filter(|part| part.get("type").and_then(Value::as_str) == Some("diff"));
+    let paths = diffs.filter_map(|diff| diff.get("path")?.as_str());
+    paths.collect::<Vec<_>>().join(", ")
 }
 
 fn detail(what: &What) -> String {

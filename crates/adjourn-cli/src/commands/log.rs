@@ -104,7 +104,9 @@ impl Lines {
             return;
         }
         for (_, message) in over {
-            self.add(words(&story.time(at), &message), output);
+            if let Some(words) = words(&story.time(at), &message) {
+                self.add(words, output);
+            }
         }
     }
 
@@ -112,7 +114,9 @@ impl Lines {
     fn end(&mut self, at: Timestamp, story: &LogLines, output: &Output) {
         let open: Vec<_> = self.joining.open().collect();
         for (_, message) in open {
-            self.add(format!("{} …", words(&story.time(at), &message)), output);
+            if let Some(words) = words(&story.time(at), &message) {
+                self.add(format!("{words} …"), output);
+            }
         }
     }
 

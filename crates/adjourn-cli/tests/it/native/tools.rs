@@ -428,3 +428,18 @@ fn a_host_without_the_key_of_a_model_says_how_to_give_it() {
     assert_eq!(shown["state"], "ready");
     assert_eq!(serving.terminate(), 0);
 }
+
+/// The diff that an editor is shown is no line of a transcript; that a file changes is.
+#[test]
+fn a_transcript_says_which_file_a_call_changes() {
+    let home = Home::new();
+    let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
+    let arguments = ["run", "go", "--model", &model, "--tools", "write", "--allow-all", "--keep"];
+    let told = home.told(&[&arguments[..], &["--cwd", &cwd]].concat());
+    assert_eq!(told.code, 0, "{told:?}");
+    let log = home.told(&["log", &only_session(&home), "--transcript"]).data;
+    let changes = log.lines().filter_map(|line| line.split_once("[changes "));
+    let changes: Vec<_> = changes.map(|(_, path)| path).collect();
+    assert!(matches!(changes.as_slice(), [path] if path.ends_with("a.txt]")), "{log}");
+    assert!(!log.contains("[call "), "{log}");
+}
