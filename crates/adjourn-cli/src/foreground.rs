@@ -109,13 +109,6 @@ const fn rests(session: &Session) -> bool {
     matches!(session.state, State::Idle | State::Suspended(_) | State::Ended(_))
 }
 
-/// Returns whether a session has come to a limit, and goes on only if a person lets it.
-fn is_at_limit(view: &View<'_>) -> bool {
-    let suspended = view.session.suspended();
-    suspended.is_some_and(|suspended| suspended.shown().pause.limit.is_some())
-        && view.wakes_by_hand()
-}
-
 /// Runs a host in this process, and returns how to stop it. Where it is there for one session, a
 /// person at the terminal can be asked for permissions.
 pub async fn host(place: &Place, claims: Claims, output: &Output) -> Result<Stop, Failure> {
@@ -328,7 +321,7 @@ async fn stay_hearing(
             State::Suspended(_) => match until {
                 Until::Parked => true,
                 Until::Asking => session.phase() == Phase::Asking,
-                Until::Person => session.phase() == Phase::Asking || is_at_limit(&view()),
+                Until::Person => session.phase() == Phase::Asking || view().is_at_limit(),
                 Until::Idle => false,
             },
             State::Ready(_) | State::Running(_) | State::Quiescing(_) => false,

@@ -192,6 +192,13 @@ impl View<'_> {
         self.ways().is_some_and(|wakes| wakes.by_hand())
     }
 
+    /// Returns whether it has come to a limit, and goes on only if a person lets it.
+    pub fn is_at_limit(&self) -> bool {
+        let suspended = self.session.suspended();
+        suspended.is_some_and(|suspended| suspended.shown().pause.limit.is_some())
+            && self.wakes_by_hand()
+    }
+
     /// Says what wakes a session that is parked.
     pub fn wakes(&self) -> String {
         self.ways().map(|wakes| wakes.to_string()).unwrap_or_default()
