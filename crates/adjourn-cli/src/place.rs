@@ -236,6 +236,10 @@ fn key_directory() -> Result<KeyDir, Failure> {
     adjourn::user_key_directory().map_or_else(|| Err(no_home()), Ok)
 }
 
+/// Which commands make a store.
+const MAKE_ONE: &str =
+    "`adjourn run`, `new`, `event`, `serve`, `acp`, `import` and `restore` make one";
+
 /// Returns where a store is that must be there, or says that there is none.
 fn must_be_there(settings: &Settings) -> Result<&Path, Failure> {
     let Held { value: path, source } = settings.store()?;
@@ -249,9 +253,9 @@ fn must_be_there(settings: &Settings) -> Result<&Path, Failure> {
     };
     Err(Failure::store(missing).hint(match source {
         Source::Default => {
-            "`adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none"
+            format!("{MAKE_ONE}; `adjourn demo` needs none")
         }
-        _ => "`adjourn run`, `new`, `event` and `serve` make one; --store names another",
+        _ => format!("{MAKE_ONE}; --store names another"),
     }))
 }
 

@@ -56,7 +56,7 @@ fn the_life_of_a_session_for_people() {
     expect![[r#"
         $ adjourn ls
         2> error: there is no store ~/.local/share/adjourn/store.db
-        2> hint: `adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none
+        2> hint: `adjourn run`, `new`, `event`, `serve`, `acp`, `import` and `restore` make one; `adjourn demo` needs none
         ? 5
         $ adjourn run --script ~/ci.json --detach
         building
@@ -177,7 +177,7 @@ fn the_life_of_a_session_for_people() {
 fn the_life_of_a_session_for_programs() {
     expect![[r#"
         $ adjourn ls --json
-        {"error":{"reason":"STORE","message":"there is no store ~/.local/share/adjourn/store.db","hint":"`adjourn run`, `new`, `event` and `serve` make one; `adjourn demo` needs none"}}
+        {"error":{"reason":"STORE","message":"there is no store ~/.local/share/adjourn/store.db","hint":"`adjourn run`, `new`, `event`, `serve`, `acp`, `import` and `restore` make one; `adjourn demo` needs none"}}
         ? 5
         $ adjourn run --script ~/ci.json --detach --json
         {"said":{"index":1,"revision":5,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"building"}],"step":1,"text":"building"}}

@@ -33,7 +33,9 @@ fn a_store_that_is_not_there_is_refused_and_not_made() {
                 if named.is_empty() { "~/.local/share/adjourn/store.db" } else { "~/typo.db" };
             assert!(talk.starts_with(&format!("error: there is no store {path}\n")), "{talk}");
             assert!(
-                talk.contains("hint: `adjourn run`, `new`, `event` and `serve` make one"),
+                talk.contains(
+                    "hint: `adjourn run`, `new`, `event`, `serve`, `acp`, `import` and `restore` make one"
+                ),
                 "{talk}"
             );
         }
