@@ -1,6 +1,7 @@
 //! An agent that is to be given a session: what flags and settings say of it.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::path::PathBuf;
 
 use adjourn::core::carry::Budget;
@@ -117,6 +118,9 @@ impl Definition {
             Some(name) => format!("--mcp, or agent.{name}.mcp"),
             None => "--mcp".to_owned(),
         };
-        McpServers::load(path).map_err(|error| Failure::usage(format!("{from}: {error}")))
+        McpServers::load(path).map_err(|error| {
+            let why = error.source().map(|why| format!(": {why}")).unwrap_or_default();
+            Failure::usage(format!("{from}: {error}{why}"))
+        })
     }
 }

@@ -154,7 +154,8 @@ impl Drivers for ProgramDrivers {
 
     fn lacks_values(&self, spec: &DriverSpec, environment: &Environment) -> Option<String> {
         // What cannot be read is told when the driver is made.
-        servers(spec, &NativeConfig::of(spec)?.ok()?).ok()?.lacks(environment)
+        let lacks = servers(spec, &NativeConfig::of(spec)?.ok()?).ok()?.lacks(environment)?;
+        Some(format!("{lacks}; give the host variables with these names"))
     }
 
     fn environment(&self, spec: &DriverSpec) -> Environment {

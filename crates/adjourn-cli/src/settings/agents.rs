@@ -288,15 +288,25 @@ pub(super) fn prices(file: &File) -> Result<(Prices, Vec<Row>), Failure> {
         let path = file.path.clone().unwrap_or_default();
         rows.push(Row {
             key: place.clone().into(),
-            value: Some(json!(format!(
-                "{} USD for a million tokens, {} for a million that it writes",
-                price.prompt, price.completion
-            ))),
+            value: Some(json!(priced(&price))),
             source: Source::File { path, line: entry.line }.to_string(),
         });
         prices = prices.with(model.clone(), price);
     }
     Ok((prices, rows))
+}
+
+/// Says all that is known of a model's price, and how much it has room for.
+fn priced(price: &Price) -> String {
+    let Price { prompt, completion, cached_prompt, cache_write, context_tokens } = price;
+    let mut said =
+        format!("{prompt} USD for a million tokens, {completion} for a million that it writes");
+    for (amount, what) in [(cached_prompt, "that were cached"), (cache_write, "put into the cache")]
+    {
+        said += &amount.map(|usd| format!(", {usd} for a million {what}")).unwrap_or_default();
+    }
+    said += &context_tokens.map(|most| format!("; room for {most} tokens")).unwrap_or_default();
+    said
 }
 
 /// Returns a value as JSON has it.

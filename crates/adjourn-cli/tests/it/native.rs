@@ -228,6 +228,10 @@ fn what_is_typed_wrong_is_told_with_what_is_right() {
         (&["run", "task"][..], "what is to run it is missing: --model, --agent or --script"),
         (&["run", "--model", &model][..], "what the agent is to do is missing"),
         (&["run", "task", "--model", "gpt"][..], "--model: "),
+        (
+            &["run", "task", "--model", &model, "--mcp", "nowhere.json"][..],
+            "--mcp: cannot read nowhere.json: No such file or directory",
+        ),
         (&["run", "task", "--model", "scripted:/none"][..], "--model: "),
         (&["run", "task", "--agent", "reviewer"][..], "there is no agent \"reviewer\""),
         (&["run", "task", "--model", &model, "--script", &script][..], "does not go with"),

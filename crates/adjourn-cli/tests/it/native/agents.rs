@@ -68,6 +68,24 @@ fn what_holds_for_agents_is_shown_with_its_place() {
     assert!(row("agent.reviewer.model").0.as_str().unwrap().ends_with("answers.jsonl"));
 }
 
+#[test]
+fn all_that_is_said_of_a_price_is_shown() {
+    let home = Home::new();
+    let part = "[prices.\"a\"]\nprompt = 3\ncompletion = 15.5\n";
+    let whole = "cached_prompt = 0.3\ncache_write = 3.75\ncontext_tokens = 200000\n";
+    let plain = "3 USD for a million tokens, 15.5 for a million that it writes";
+    let more = ", 0.3 for a million that were cached, 3.75 for a million put into the cache; room \
+                for 200000 tokens";
+    for (settings, expected) in
+        [(part.to_owned(), plain.to_owned()), (format!("{part}{whole}"), format!("{plain}{more}"))]
+    {
+        home.config(&settings);
+        let rows = home.jsons(&["config"]);
+        let row = rows.iter().find(|row| row["key"] == "prices.\"a\"").unwrap();
+        assert_eq!(row["value"], expected.as_str(), "{row}");
+    }
+}
+
 /// A session keeps the agent that it was made with: what the settings say later holds for later ones.
 #[test]
 fn a_session_keeps_what_its_agent_was_when_it_was_made() {

@@ -106,7 +106,9 @@ fn what_is_written_down_for_a_server_is_not_sent_to_another_one_of_its_name() {
     settle(&moved, "Bearer NEW-LITERAL");
     let told = home.told(&["prompt", "before", "go"]);
     assert_eq!(told.code, 1, "{told:?}");
-    assert!(told.talk.contains("ADJOURN_MCP_API_AUTHORIZATION of MCP server \"api\""), "{told:?}");
+    let lacks = "it lacks values: ADJOURN_MCP_API_AUTHORIZATION of MCP server \"api\"; give the host \
+                 variables with these names";
+    assert!(told.talk.contains(lacks), "{told:?}");
     assert_eq!((asked(&prod), asked(&moved)), (vec![], vec![]));
     let own = "ADJOURN_MCP_API_AUTHORIZATION";
     let mut prompting = home.command(&["resume", "before"]);
