@@ -72,7 +72,11 @@ fn why(seen: &Seen) -> String {
     let words = marking_breaks(&lines.join("\n"));
     match seen.choices.as_slice() {
         [] => words,
-        choices => format!("{words} [{}]", marking_breaks(&choices.join(" | "))),
+        choices => {
+            let choices = format!("[{}]", marking_breaks(&choices.join(" | ")));
+            // Agents of ours say them with the question, too.
+            if words.ends_with(&choices) { words } else { format!("{words} {choices}") }
+        }
     }
 }
 
