@@ -294,7 +294,7 @@ async fn a_permission_whose_step_is_interrupted_is_asked_for_again() {
     session.prompt("Allow once").answering(handle).await.unwrap();
     let told = |session: &Session| session.run().is_some_and(|run| run.told);
     let mut moments = session.watch().await.unwrap();
-    while !told(&*session.load().await.unwrap()) {
+    while !told(&session.load().await.unwrap()) {
         moments.next().await.unwrap();
     }
     session.suspend().mode(Mode::InterruptImmediate).await.unwrap();
