@@ -1,11 +1,9 @@
 //! Pausing and waking tasks.
 
 use adjourn::core::Rejected;
-use adjourn::core::carry::Limit;
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
-use adjourn::core::id::Handle;
-use adjourn::core::session::{Initiator, Phase, Resumption, Wait};
+use adjourn::core::session::{Initiator, Phase, Resumption};
 use adjourn::driver::Message as Entry;
 use adjourn::store::Store;
 use adjourn::{Accepted, Suspension};
@@ -119,19 +117,14 @@ impl<S: Store> Face<S> {
         params: Params<'_>,
     ) -> Result<String, Error> {
         let (task, family) = (params.task_id()?, asked.method.family);
-        let resume = Resume::read(params)?;
+        // A handle that is none is not that of any task, and says nothing of one that is not there.
         let found = self.find_now(asked, task).await?;
+        let resume = Resume::read(params).map_err(|error| error.with("taskId", task))?;
         let spans = spans(asked, resume.metadata.as_ref());
-        // A question is answered by a message, but for one that only more of a budget answers.
-        let refilled = resume.budget.and_then(|_| asks_for_more(&found));
-        let handle = resume.handle.or(refilled);
-        let mut wake = found.session.resume().handle(handle).spans(spans).of_run(found.run);
-        if refilled.is_none() {
-            wake = wake.of_pause();
-        }
-        let yes = || refilled.map(|_| Entry::user("yes"));
-        if let Some(input) = resume.input.map(Entry::user_value).or_else(yes) {
-            wake = wake.input(input);
+        let wake = found.session.resume().handle(resume.handle).spans(spans);
+        let mut wake = wake.of_run(found.run).of_pause();
+        if let Some(input) = resume.input {
+            wake = wake.input(Entry::user_value(input));
         }
         if !resume.continue_transcript {
             wake = wake.fresh();
@@ -194,14 +187,6 @@ fn check_not_over<S: Store>(found: &Found<S>, family: Family) -> Result<(), Erro
     let problem = format!("the task is {}", outcome.as_str());
     let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
     Err(refused.with("taskId", found.run.to_string()))
-}
-
-/// Returns the handle of the question that a task asks because it has used up what it may spend.
-fn asks_for_more<S: Store>(found: &Found<S>) -> Option<Handle> {
-    let suspended = found.state()?.suspended().filter(|suspended| suspended.hold.is_none())?;
-    let pause = &suspended.park.pause;
-    let asks = matches!(pause.wait, Wait::Question(_));
-    (asks && pause.limit == Some(Limit::BudgetExceeded)).then_some(pause.handle)
 }
 
 /// Returns the trace that a request belongs to: its metadata says it, or else a header.

@@ -151,6 +151,12 @@ impl Pause {
         self.initiator == Initiator::Client && !self.host_interrupted
     }
 
+    /// Returns whether it asks a person for more of the budget: a question that a resume answers with
+    /// more of that, in words or without any.
+    pub fn asks_for_budget(&self) -> bool {
+        matches!(self.wait, Wait::Question(_)) && self.limit == Some(Limit::BudgetExceeded)
+    }
+
     /// Fills in what older programs left to the reason: that no client made this pause.
     ///
     /// A client may give the same word as its reason, but is then among the requesters.

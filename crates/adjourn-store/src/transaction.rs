@@ -124,7 +124,7 @@ impl Request {
 pub enum Spares {
     /// It is meant for whatever there is.
     Nothing,
-    /// A resume ends pauses, and answers no question.
+    /// A resume ends pauses, and answers no question, but that for more of a budget which it brings.
     Questions,
     /// A suspend takes over no pause of a session that lost its host: a person has to look at it.
     Interruptions,
@@ -530,13 +530,15 @@ fn check_meant(
             _ => Rejected::NotSuspended { phase },
         });
     }
-    let lost_its_host = || {
-        let park = session.suspended().map(|suspended| &suspended.park);
-        park.is_some_and(|park| park.pause.host_interrupted)
-    };
+    let pause = session.suspended().map(|suspended| &suspended.park.pause);
+    let lost_its_host = pause.is_some_and(|pause| pause.host_interrupted);
+    let is_given_what_it_asks_for = pause.is_some_and(|pause| pause.asks_for_budget())
+        && matches!(command, Command::Resume(Resume { add_budget: Some(_), .. }));
     match spares {
-        Spares::Questions if phase == Phase::Asking => Err(Rejected::NotSuspended { phase }),
-        Spares::Interruptions if lost_its_host() => Err(Rejected::NotSuspendable { phase }),
+        Spares::Questions if phase == Phase::Asking && !is_given_what_it_asks_for => {
+            Err(Rejected::NotSuspended { phase })
+        }
+        Spares::Interruptions if lost_its_host => Err(Rejected::NotSuspendable { phase }),
         Spares::Nothing | Spares::Questions | Spares::Interruptions => Ok(()),
     }
 }

@@ -14,9 +14,9 @@ pub async fn run(settings: &Settings, prompt: Prompt, output: &Output) -> Result
     let id = place.find(&prompt.which.session).await?;
     let text = typed(prompt.text)?;
     let session = place.recovered(id, output).await?;
-    let working = host_for(&place, &session, prompt.detach, output).await?;
+    let staying = host_for(&place, &session, prompt.detach, output).await?;
     match say(&place, id, &text).await {
-        Ok(prompted) => go_on(&place, &prompted, working, prompt.detach, output).await,
-        Err(refused) => Err(dismiss(working, with_question(refused, &session)).await),
+        Ok(prompted) => go_on(&place, &prompted, staying, prompt.detach, output).await,
+        Err(refused) => Err(dismiss(staying, with_question(refused, &session)).await),
     }
 }

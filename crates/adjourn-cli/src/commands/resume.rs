@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn::Claims;
+use adjourn::core::Session;
 use adjourn::core::event::What;
 use adjourn::core::session::{Phase, State, Wait};
-use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message;
 use adjourn::store::Done;
-use adjourn::{Claims, Error, Woken};
 use serde_json::json;
 
 use crate::arguments::Resume;
 use crate::failure::Failure;
 use crate::foreground::{Stayed, Stop, Until, host, host_if_no_other, leave, outcome, stop};
-use crate::going_on::{command, needs_budget, takes_words};
+use crate::going_on::{command, takes_words};
 use crate::liveness::{Living, starts};
 use crate::place::Place;
 use crate::question::stay_answering;
@@ -26,8 +26,6 @@ use crate::used::used;
 use crate::view::{helps, resumption};
 use crate::watch::Watch;
 
-/// What answers the question whether a run may use more, where the budget is raised without a word.
-const YES: &str = "yes";
 /// How long a host has to take a session, or to say why it does not.
 const TRIES: Duration = Duration::from_secs(2);
 
@@ -55,44 +53,32 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     let by_sight = resume.idempotency_key.is_none() && session.phase() == Phase::Asking;
     let shown = session.suspended().filter(|_| by_sight);
     let handle = given.or(shown.map(|suspended| suspended.shown().pause.handle));
-    let wake = |said: Option<Message>| {
-        let mut wake = place.adjourn.session(id).resume().handle(handle);
-        if let Some(said) = said {
-            wake = wake.input(said);
-        }
-        if resume.fresh {
-            wake = wake.fresh();
-        }
-        if let Some(key) = &resume.idempotency_key {
-            wake = wake.key(key);
-        }
-        if let Some(added) = resume.add_budget {
-            wake = wake.add_budget(added);
-        }
-        wake
-    };
-    let raises = resume.add_budget.is_some() && said.is_none();
-    let asks = session.phase() == Phase::Asking && needs_budget(&session);
-    let yes = |says: bool| says.then(|| Message::user(YES));
-    let said = if raises { yes(asks) } else { said };
-    let working = host_for(&place, &session, resume.detach, output).await?;
-    let mut woken = wake(said).await;
-    // A retry may find another wait than the first try did, and must not differ from that one.
-    if raises && is_key_reused(&woken) {
-        woken = wake(yes(!asks)).await;
+    let mut wake = place.adjourn.session(id).resume().handle(handle);
+    if let Some(said) = said {
+        wake = wake.input(said);
     }
-    let woken = match woken {
+    if resume.fresh {
+        wake = wake.fresh();
+    }
+    if let Some(key) = resume.idempotency_key {
+        wake = wake.key(key);
+    }
+    if let Some(added) = resume.add_budget {
+        wake = wake.add_budget(added);
+    }
+    let staying = host_for(&place, &session, resume.detach, output).await?;
+    let woken = match wake.await {
         Ok(woken) => woken,
         Err(refused) => {
             let refused = with_question(refused.into(), &session);
-            return Err(dismiss(working, refused).await);
+            return Err(dismiss(staying, refused).await);
         }
     };
     if let (true, Some(resumed)) = (output.json, woken.resumption()) {
         output.data(&json!({ "resumed": resumption(resumed) }).to_string());
     }
     let Done { session, events, .. } = &woken.commit;
-    go_on(&place, session, working, resume.detach, output).await?;
+    go_on(&place, session, staying, resume.detach, output).await?;
     // What ended right there, or was resumed before with the same key, has an outcome, too.
     let ended = events.iter().any(|event| matches!(event.what, What::RunEnded(_)));
     match (ended || woken.repeated) && !resume.detach {
@@ -101,9 +87,11 @@ pub async fn run(settings: &Settings, resume: Resume, output: &Output) -> Result
     }
 }
 
-/// Returns whether a resume was refused because its key was given with something else.
-const fn is_key_reused(woken: &Result<Woken, Error>) -> bool {
-    matches!(woken, Err(Error::Refused(Rejected::IdempotencyKeyReused { .. })))
+/// What a command has that stays with a session: the signals that end it, heard from before anything
+/// can run here, and a host in this process, if it needs one.
+pub struct Staying {
+    working: Option<Stop>,
+    signals: Signals,
 }
 
 /// Becomes the host of a session that is about to be given work, if the command stays with it and
@@ -113,10 +101,15 @@ pub async fn host_for(
     session: &Session,
     detach: bool,
     output: &Output,
-) -> Result<Option<Stop>, Failure> {
+) -> Result<Option<Staying>, Failure> {
     // To one that is at work, a command gives nothing to do.
     let rests = matches!(session.state, State::Idle | State::Suspended(_));
-    if detach || !rests { Ok(None) } else { host_if_no_other(place, session, output).await }
+    if detach || !rests {
+        return Ok(None);
+    }
+    let signals = Signals::new()?;
+    let working = host_if_no_other(place, session, output).await?;
+    Ok(Some(Staying { working, signals }))
 }
 
 /// Returns whether a session asks something that the person at this terminal can answer.
@@ -137,8 +130,8 @@ pub fn with_question(refused: Failure, session: &Session) -> Failure {
 }
 
 /// Stops a host that has nothing to do, because the command was refused.
-pub async fn dismiss(working: Option<Stop>, refused: Failure) -> Failure {
-    if let Some(working) = working {
+pub async fn dismiss(staying: Option<Staying>, refused: Failure) -> Failure {
+    if let Some(working) = staying.and_then(|staying| staying.working) {
         // Why the command was refused is what matters.
         let _ = working.now().await;
     }
@@ -152,11 +145,15 @@ pub async fn dismiss(working: Option<Stop>, refused: Failure) -> Failure {
 pub async fn go_on(
     place: &Place,
     session: &Arc<Session>,
-    mut working: Option<Stop>,
+    staying: Option<Staying>,
     detach: bool,
     output: &Output,
 ) -> Result<(), Failure> {
     let id = session.id;
+    let (mut working, signals) = match staying {
+        Some(Staying { working, signals }) => (working, Some(signals)),
+        None => (None, None),
+    };
     let hosted = !Living::of(place).await?.nobody_for(id);
     let at_work = matches!(session.state, State::Ready(_) | State::Running(_));
     if detach || !(at_work || asks_here(session, output)) {
@@ -167,7 +164,7 @@ pub async fn go_on(
         let notice = if detach && ready { left_ready(place, session).await? } else { None };
         return place.tell_with(session, notice, output).await;
     }
-    let mut signals = Signals::new()?;
+    let mut signals = signals.map_or_else(Signals::new, Ok)?;
     if !hosted {
         working = Some(host(place, Claims::Only(id), output).await?);
     }

@@ -177,17 +177,25 @@ fn takes_input(suspended: &Suspended, resume: &Resume) -> Result<(), Rejected> {
     }
 }
 
-/// A question is answered once, by a caller who means it, with something.
+/// A question is answered once, by a caller who means it, with something: in words, or with more of
+/// the budget where it asks for that.
 fn answers_question(
     suspended: &Suspended,
     resume: &Resume,
     message_seen: bool,
 ) -> Result<(), Rejected> {
-    let Wait::Question(_) = &suspended.park.pause.wait else {
+    let pause = &suspended.park.pause;
+    let Wait::Question(_) = &pause.wait else {
         return resume.input.as_ref().map_or(Ok(()), |input| prompt::not_blank("input", input));
     };
-    if resume.input.as_ref().is_none_or(|input| input.blank) {
+    let brings_budget = pause.asks_for_budget() && resume.add_budget.is_some();
+    let is_silent = resume.input.as_ref().map_or(!brings_budget, |input| input.blank);
+    if is_silent {
         return Err(Rejected::EmptyReply);
+    }
+    // What it brings says which question it answers: a retry answers no other one.
+    if brings_budget {
+        return Ok(());
     }
     let fresh_message = resume.message_id.is_some() && !message_seen;
     if resume.handle.is_none() && resume.idempotency_key.is_none() && !fresh_message {

@@ -114,8 +114,10 @@ fn a_task_that_asks_for_more_of_its_budget_goes_on_with_it() {
     // A question is answered by a message, and this one by more of the budget alone.
     let (code, reason) = server.refused("tasks/resume", json!({ "taskId": task }));
     assert_eq!((code, reason.as_str()), (-32011, "TASK_NOT_PAUSED"));
-    let raised = server.typed_json("resume", &[task, "--add-budget", "tokens=1000"]);
+    let raises = json!({ "taskId": task, "addBudget": { "tokens": 1000 }, "idempotencyKey": "k" });
+    let raised = server.result(&[], "tasks/resume", raises.clone());
     assert_eq!(raised["state"], "working", "{raised}");
+    assert_eq!(server.result(&[], "tasks/resume", raises), raised, "a retry is answered alike");
     let done = server.until(task, "completed");
     assert!(done["task"].to_string().contains("Two."), "{done}");
     let over = server.typed("resume", &[task]);

@@ -117,6 +117,99 @@ fn a_question_is_answered_once_by_somebody_who_means_it() {
 }
 
 #[test]
+fn a_question_for_more_of_a_budget_is_answered_with_it_and_no_other_question_is() {
+    check(
+        "prompt build
+         claim
+         step
+         ask more kind=budget_exceeded
+         resume
+         resume input=yes handle=1
+         resume key=k steps=5
+         resume tokens=5 input=\" \"
+         resume key=k tokens=5
+         claim
+         step
+         ask which
+         resume key=k tokens=5
+         resume key=l tokens=5
+         resume tokens=5
+         resume tokens=5 input=yes
+         resume handle=2 input=raw
+         claim
+         step
+         ask more kind=budget_exceeded
+         suspend
+         resume tokens=5 input=yes",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            ask more kind=budget_exceeded
+              step_finished
+              park_requested #1
+              suspended #1
+              = suspended agent question
+            resume
+              ! EMPTY_REPLY: a question is answered with a text that is not blank
+            resume input=yes handle=1
+              ! BUDGET_NOT_RAISED: the budget is used up; resume with more of it
+            resume key=k steps=5
+              ! BUDGET_NOT_RAISED: the budget is used up; resume with more of it
+            resume tokens=5 input=" "
+              ! EMPTY_REPLY: a question is answered with a text that is not blank
+            resume key=k tokens=5
+              resumed #1 explicit_resume to Ready
+              = ready
+            claim
+              claimed epoch 2
+              = running
+            step
+              step_started
+              = running
+            ask which
+              step_finished
+              park_requested #2
+              suspended #2
+              = suspended agent question
+            resume key=k tokens=5
+              = suspended agent question
+            resume key=l tokens=5
+              ! EMPTY_REPLY: a question is answered with a text that is not blank
+            resume tokens=5
+              ! EMPTY_REPLY: a question is answered with a text that is not blank
+            resume tokens=5 input=yes
+              ! HANDLE_REQUIRED: a question is answered with its handle, an idempotency key, or a message id not seen before
+            resume handle=2 input=raw
+              resumed #2 explicit_resume to Ready with input
+              = ready
+            claim
+              claimed epoch 3
+              = running
+            step
+              step_started
+              = running
+            ask more kind=budget_exceeded
+              step_finished
+              park_requested #3
+              suspended #3
+              = suspended agent question
+            suspend
+              ! TASK_NOT_PAUSABLE: a session that is waiting for an answer cannot be suspended
+            resume tokens=5 input=yes
+              resumed #3 explicit_resume to Ready with input
+              = ready
+        "#]],
+    );
+}
+
+#[test]
 fn a_retry_cannot_answer_the_next_question() {
     check(
         "prompt build
