@@ -38,16 +38,25 @@ pub struct Run {
     pub end: Option<RunEnd>,
     /// The revision of the last change.
     pub generation: u64,
-    /// What it has asked, in order.
-    pub asked: Vec<AskedQuestion>,
-    /// The ids of the messages that began it and went on with it, as the journal has them, and the
-    /// revisions that took them.
-    pub taken: Vec<(String, u64)>,
-    /// Where it has stood, in order; the last one is where it stands.
-    stood: Vec<Stood>,
     /// The messages of its agent, by id, that have no end yet.
     open: Vec<String>,
-    /// The revisions at which such messages were broken off, and how far the transcript went then.
+    /// What it has been through. It grows with each wait, and is shared by all who know the run while
+    /// its agent speaks.
+    past: Arc<Past>,
+}
+
+/// What a run has been through.
+#[derive(Debug, Clone, Default)]
+struct Past {
+    /// What it has asked, in order.
+    asked: Vec<AskedQuestion>,
+    /// The ids of the messages that began it and went on with it, as the journal has them, and the
+    /// revisions that took them.
+    taken: Vec<(Arc<str>, u64)>,
+    /// Where it has stood, in order; the last one is where it stands.
+    stood: Vec<Stood>,
+    /// The revisions at which messages of its agent were broken off, and how far the transcript went
+    /// then.
     broken_off: Vec<(u64, u64)>,
 }
 
@@ -59,7 +68,7 @@ pub struct AskedQuestion {
     /// How far the transcript went then.
     pub at: u64,
     /// The question.
-    pub question: Question,
+    pub question: Arc<Question>,
 }
 
 /// Where a run stood from a revision on.
@@ -71,16 +80,22 @@ struct Stood {
 }
 
 impl Run {
+    /// Returns what it has asked, in order.
+    pub fn asked(&self) -> &[AskedQuestion] {
+        &self.past.asked
+    }
+
     /// Returns the revision at which a message began it or went on with it, by the id that the journal
     /// has of it; nothing if none did.
     pub fn took(&self, message: &str) -> Option<u64> {
-        self.taken.iter().find(|(taken, _)| taken == message).map(|(_, revision)| *revision)
+        let mut taken = self.past.taken.iter();
+        taken.find(|(taken, _)| **taken == *message).map(|(_, revision)| *revision)
     }
 
     /// Returns how far the transcript went when its agent was last broken off: a message that began
     /// before that and has no end will have none.
     pub fn silent(&self) -> u64 {
-        self.broken_off.last().map_or(0, |(_, length)| *length)
+        self.past.broken_off.last().map_or(0, |(_, length)| *length)
     }
 
     /// Takes note of what is said, and of whether the agent falls silent behind it.
@@ -94,23 +109,24 @@ impl Run {
         }
         if ends_words(&moment.event.what) && !self.open.is_empty() {
             self.open.clear();
-            self.broken_off.push((moment.revision, length));
+            self.past_mut().broken_off.push((moment.revision, length));
         }
     }
 
     /// Returns the run as it was at a revision, but for what was being said then; nothing if it had not
     /// begun.
     fn as_of(run: &Arc<Self>, revision: u64) -> Option<Arc<Self>> {
-        let known = run.stood.partition_point(|stood| stood.revision <= revision);
-        let stood = run.stood.get(..known)?;
+        let past = &run.past;
+        let known = past.stood.partition_point(|stood| stood.revision <= revision);
+        let stood = past.stood.get(..known)?;
         let Stood { standing, since, .. } = *stood.last()?;
         // A run that is over does not change any more.
         if matches!(standing, Standing::Over(_)) {
             return Some(Arc::clone(run));
         }
-        let asked = run.asked.iter().take_while(|asked| asked.revision <= revision);
-        let taken = run.taken.iter().take_while(|(_, taken)| *taken <= revision);
-        let broken_off = run.broken_off.iter().take_while(|(broken, _)| *broken <= revision);
+        let asked = past.asked.iter().take_while(|asked| asked.revision <= revision);
+        let taken = past.taken.iter().take_while(|(_, taken)| *taken <= revision);
+        let broken_off = past.broken_off.iter().take_while(|(broken, _)| *broken <= revision);
         Some(Arc::new(Self {
             id: run.id,
             from: run.from,
@@ -119,18 +135,24 @@ impl Run {
             since,
             end: None,
             generation: revision,
-            asked: asked.cloned().collect(),
-            taken: taken.cloned().collect(),
-            stood: stood.to_vec(),
             open: Vec::new(),
-            broken_off: broken_off.copied().collect(),
+            past: Arc::new(Past {
+                asked: asked.cloned().collect(),
+                taken: taken.cloned().collect(),
+                stood: stood.to_vec(),
+                broken_off: broken_off.copied().collect(),
+            }),
         }))
     }
 
     /// Takes note of where it stands from a revision on.
     fn stand(&mut self, revision: u64, standing: Standing, since: Timestamp) {
         (self.standing, self.since) = (standing, since);
-        self.stood.push(Stood { revision, standing, since });
+        self.past_mut().stood.push(Stood { revision, standing, since });
+    }
+
+    fn past_mut(&mut self) -> &mut Past {
+        Arc::make_mut(&mut self.past)
     }
 }
 
@@ -172,7 +194,7 @@ impl Runs {
 
     /// Returns how far the transcript went when the agent was last broken off before a revision was over.
     pub fn silent_at(&self, revision: u64) -> u64 {
-        let broken_off = self.runs.iter().rev().flat_map(|run| run.broken_off.iter().rev());
+        let broken_off = self.runs.iter().rev().flat_map(|run| run.past.broken_off.iter().rev());
         let mut broken_off = broken_off.skip_while(|(broken, _)| *broken > revision);
         broken_off.next().map_or(0, |(_, length)| *length)
     }
@@ -302,8 +324,8 @@ impl Runs {
             What::Suspended(suspended) => {
                 let pause = &suspended.park.pause;
                 if let (Wait::Question(question), Some(run)) = (&pause.wait, self.last_mut()) {
-                    let (revision, question) = (moment.revision, question.clone());
-                    run.asked.push(AskedQuestion { revision, at: length, question });
+                    let (revision, question) = (moment.revision, Arc::new(question.clone()));
+                    run.past_mut().asked.push(AskedQuestion { revision, at: length, question });
                 }
             }
             What::RunEnded(ended) => {
@@ -333,11 +355,11 @@ impl Runs {
             since,
             end: None,
             generation: revision,
-            asked: Vec::new(),
-            taken: Vec::new(),
-            stood: vec![Stood { revision, standing, since }],
             open: Vec::new(),
-            broken_off: Vec::new(),
+            past: Arc::new(Past {
+                stood: vec![Stood { revision, standing, since }],
+                ..Past::default()
+            }),
         }));
     }
 
@@ -349,7 +371,7 @@ impl Runs {
 
     fn take(&mut self, message: Option<&str>, revision: u64) {
         if let (Some(message), Some(run)) = (message, self.last_mut()) {
-            run.taken.push((message.to_owned(), revision));
+            run.past_mut().taken.push((message.into(), revision));
         }
     }
 
@@ -358,7 +380,8 @@ impl Runs {
         let wait = session.suspended().map(|suspended| &suspended.park.pause.wait);
         if let (Some(Wait::Question(question)), Some(run)) = (wait, self.last_mut()) {
             let (revision, at) = (session.revision, session.transcript.length);
-            run.asked.push(AskedQuestion { revision, at, question: question.clone() });
+            let question = Arc::new(question.clone());
+            run.past_mut().asked.push(AskedQuestion { revision, at, question });
         }
     }
 

@@ -64,7 +64,7 @@ pub fn status(session: &Session, run: &Run, viewer: Viewer) -> Status {
     let message = match run.standing {
         Standing::Working => None,
         Standing::Asking { .. } => {
-            let (number, open) = (run.asked.len(), run.asked.last());
+            let (number, open) = (run.asked().len(), run.asked().last());
             open.map(|asked| ask(run, number, &asked.question))
         }
         Standing::Interrupted | Standing::Paused(_) => {
@@ -159,14 +159,14 @@ fn first_shown(session: &Session, run: &Run) -> u64 {
 fn questions_left_out(run: &Run, first: u64) -> usize {
     let mut room = QUESTION_BYTES;
     let is_shown = |asked: &&AskedQuestion| {
-        let Question { question, context, choices, .. } = &asked.question;
+        let Question { question, context, choices, .. } = &*asked.question;
         let texts = choices.iter().chain(context).chain([question]);
         let bytes: usize = texts.map(String::len).sum();
         let fits = bytes <= room;
         room = room.saturating_sub(bytes);
         fits && (asked.at >= first || first == run.from)
     };
-    run.asked.len() - run.asked.iter().rev().take_while(is_shown).count()
+    run.asked().len() - run.asked().iter().rev().take_while(is_shown).count()
 }
 
 /// What was said in a run.
@@ -193,8 +193,8 @@ impl Content {
         let (mut content, mut joining) = (Self { first, ..Self::default() }, Joining::default());
         let is_open = matches!(run.standing, Standing::Asking { .. });
         // The question that is open is the task's status.
-        let answered = run.asked.len().saturating_sub(usize::from(is_open));
-        let asked = (1..).zip(run.asked.iter().take(answered));
+        let answered = run.asked().len().saturating_sub(usize::from(is_open));
+        let asked = (1..).zip(run.asked().iter().take(answered));
         let mut asked = asked.skip(questions_left_out(run, first)).peekable();
         for (number, entry) in said {
             while let Some((nth, asked)) = asked.next_if(|(_, asked)| asked.at <= number) {

@@ -17,6 +17,8 @@ use crate::version::{Activated, Version};
 const MOMENTS: usize = 8;
 /// How many sessions are kept; all are dropped when there are more.
 const SESSIONS: usize = 256;
+/// How long all events that are kept may be together; all are dropped when they are longer.
+const BYTES: usize = 64 << 20;
 
 /// All that decides in which words a watcher is told of a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +44,22 @@ pub(crate) struct MomentTold {
     pub(crate) is_over: bool,
 }
 
+impl MomentTold {
+    fn length(&self) -> usize {
+        self.events.iter().map(StreamEvent::length).sum()
+    }
+}
+
 /// The last moments of sessions that are watched.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(Mutex<HashMap<SessionId, VecDeque<SharedMoment>>>);
+pub(crate) struct Shared(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: HashMap<SessionId, VecDeque<SharedMoment>>,
+    /// How long the events are together.
+    bytes: usize,
+}
 
 #[derive(Debug)]
 struct SharedMoment {
@@ -62,8 +77,8 @@ impl Shared {
         revision: u64,
         ear: Ear,
     ) -> Option<(Arc<Runs>, Option<MomentTold>)> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let moments = sessions.get(&session)?;
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let moments = kept.sessions.get(&session)?;
         let moment = moments.iter().rev().find(|moment| moment.revision == revision)?;
         let told = moment.told.iter().find(|(other, _)| *other == ear);
         Some((Arc::clone(&moment.runs), told.map(|(_, told)| told.clone())))
@@ -76,14 +91,18 @@ impl Shared {
         (revision, runs): (u64, &Arc<Runs>),
         (ear, told): (Ear, &MomentTold),
     ) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sessions.len() >= SESSIONS && !sessions.contains_key(&session) {
-            sessions.clear();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = told.length();
+        let is_new = kept.sessions.len() >= SESSIONS && !kept.sessions.contains_key(&session);
+        if is_new || kept.bytes + length > BYTES {
+            *kept = Kept::default();
         }
+        let Kept { sessions, bytes } = &mut *kept;
         let moments = sessions.entry(session).or_default();
         if let Some(moment) = moments.iter_mut().rev().find(|moment| moment.revision == revision) {
             if !moment.told.iter().any(|(other, _)| *other == ear) {
                 moment.told.push((ear, told.clone()));
+                *bytes += length;
             }
             return;
         }
@@ -91,10 +110,13 @@ impl Shared {
         if moments.back().is_some_and(|last| last.revision > revision) {
             return;
         }
-        if moments.len() >= MOMENTS {
-            moments.pop_front();
+        if moments.len() >= MOMENTS
+            && let Some(oldest) = moments.pop_front()
+        {
+            *bytes -= oldest.told.iter().map(|(_, told)| told.length()).sum::<usize>();
         }
         let told = vec![(ear, told.clone())];
+        *bytes += length;
         moments.push_back(SharedMoment { revision, runs: Arc::clone(runs), told });
     }
 }

@@ -70,6 +70,14 @@ pub struct StreamEvent {
     pub told: Told,
 }
 
+impl StreamEvent {
+    /// Returns how many bytes of text it has.
+    pub(crate) fn length(&self) -> usize {
+        let (Told::Update(told) | Told::Frame(told)) = &self.told;
+        self.id.len() + told.len()
+    }
+}
+
 /// What an event tells, as JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {

@@ -19,10 +19,15 @@ type Handles = Arc<Mutex<BTreeMap<String, usize>>>;
 async fn play(peer: &Peer, task: &str, handles: &Handles, dice: &mut Dice) {
     for _ in 0..MOVES {
         if dice.once_in(2) {
-            let paused = peer.result("tasks/pause", json!({ "taskId": task })).await;
-            assert_eq!(paused["state"], "paused-by-client");
-            let handle = paused["handle"].as_str().unwrap().to_owned();
-            handles.lock().unwrap().entry(handle).or_default();
+            let paused = peer.ask("tasks/pause", json!({ "taskId": task })).await;
+            match paused["result"]["handle"].as_str() {
+                Some(handle) => {
+                    assert_eq!(paused["result"]["state"], "paused-by-client");
+                    handles.lock().unwrap().entry(handle.to_owned()).or_default();
+                }
+                // Another peer has taken it back before it was in force.
+                None => assert_eq!(reason(&paused), Some("WITHDRAWN"), "{paused}"),
+            }
             continue;
         }
         let known: Vec<_> = handles.lock().unwrap().keys().cloned().collect();
@@ -33,8 +38,7 @@ async fn play(peer: &Peer, task: &str, handles: &Handles, dice: &mut Dice) {
             count => Some(known[count - 1 - dice.index(count.min(3))].clone()),
         };
         let answer = peer.ask("tasks/resume", json!({ "taskId": task, "handle": handle })).await;
-        let reason = answer.pointer("/error/data/0/reason").and_then(Value::as_str);
-        match (reason, &handle) {
+        match (reason(&answer), &handle) {
             (None, Some(handle)) => {
                 assert_eq!(answer["result"]["previousState"], "paused-by-client");
                 *handles.lock().unwrap().get_mut(handle).unwrap() += 1;
@@ -48,10 +52,14 @@ async fn play(peer: &Peer, task: &str, handles: &Handles, dice: &mut Dice) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_peers_who_pause_and_resume_one_task_each_pause_is_ended_once() {
-    let fixture = Fixture::new();
-    let peer = Arc::new(Peer::new(&fixture, r#"{"steps": [{"say": "done"}]}"#));
+/// Returns the word of a refusal.
+fn reason(answer: &Value) -> Option<&str> {
+    answer.pointer("/error/data/0/reason").and_then(Value::as_str)
+}
+
+/// Has many peers pause and resume one task, and compares what came of it with its journal.
+async fn race(fixture: &Fixture, peer: Peer) {
+    let peer = Arc::new(peer);
     let task = peer.begin().await;
     let (handles, mut dice) = (Handles::default(), Dice::drawn());
     let mut playing = tokio::task::JoinSet::new();
@@ -66,12 +74,29 @@ async fn of_many_peers_who_pause_and_resume_one_task_each_pause_is_ended_once() 
     for (handle, resumed) in handles.lock().unwrap().iter() {
         assert!(*resumed <= 1, "{handle} was resumed {resumed} times");
     }
-    // Whoever reads the whole journal finds the task as this peer has it.
-    let fresh = Peer::new(&fixture, "{}");
-    assert_eq!(fresh.get(&task).await, peer.get(&task).await);
+    // A paused task stays as it is. Whoever reads the whole journal finds it as this peer has it.
     let last = peer.pause(&task).await;
+    let fresh = Peer::new(fixture, "{}");
+    assert_eq!(fresh.get(&task).await, peer.get(&task).await);
     let knowing = Peer { activated: STATES, ..fresh };
     let shown = knowing.get(&task).await;
     assert_eq!(shown["status"]["state"], "paused-by-client");
     assert_eq!(shown.pointer("/metadata/harn/pause/handle"), Some(&last.into()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_peers_who_pause_and_resume_one_task_each_pause_is_ended_once() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    race(&fixture, peer).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_peers_who_race_with_an_agent_at_work_each_pause_is_ended_once() {
+    let fixture = Fixture::new();
+    let _host = fixture.host().await;
+    // More steps than the peers leave it time for.
+    let script = json!({ "steps": vec![json!({ "say": "on and on" }); 5000] });
+    let peer = Peer::new(&fixture, &script.to_string());
+    race(&fixture, peer).await;
 }
