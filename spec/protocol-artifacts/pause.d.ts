@@ -180,8 +180,8 @@ export type PauseError =
   | { code: -32602; message: string; data: [ErrorInfo & { reason: "INVALID_PARAMS" | "EMPTY_REPLY" }] }
   /** Tasks of this agent cannot be paused. */
   | { code: -32601; message: string; data: [ErrorInfo & { reason: "METHOD_NOT_FOUND" }] }
-  /** There is no such task (the names of the proposal); or a message is for a task that is paused or at work. */
-  | { code: -32004; message: string; data: [ErrorInfo & { reason: "TASK_NOT_FOUND" | "TASK_PAUSED" | "TASK_BUSY" }] }
+  /** There is no such task (the names of the proposal); or the task does not take a message as it stands, or not the pause that a message asks for. */
+  | { code: -32004; message: string; data: [ErrorInfo & { reason: "TASK_NOT_FOUND" | "TASK_PAUSED" | "TASK_BUSY" | "TASK_NOT_PAUSABLE" | "TASK_NOT_PAUSED" | "ALREADY_RESUMED" | "BUDGET_NOT_RAISED" | "CONDITIONS_DIFFER" | "DUPLICATE_MESSAGE" | "ENDED" | "GATED" | "SUSPENSION_HANDLE_MISMATCH" | "UNSUPPORTED_OPERATION" | "WITHDRAWN" }] }
   /** There is no such task (aliases and REST). */
   | { code: -32001; message: string; data: [ErrorInfo & { reason: "TASK_NOT_FOUND" }] }
   /** The state of the task does not allow it. */

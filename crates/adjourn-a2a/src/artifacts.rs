@@ -285,9 +285,24 @@ const ERRORS: &[(i64, &[&str], &str)] = &[
     (error::METHOD_NOT_FOUND, &["METHOD_NOT_FOUND"], "Tasks of this agent cannot be paused."),
     (
         error::UNSUPPORTED_OPERATION,
-        &["TASK_NOT_FOUND", "TASK_PAUSED", "TASK_BUSY"],
-        "There is no such task (the names of the proposal); or a message is for a task that is paused \
-         or at work.",
+        &[
+            "TASK_NOT_FOUND",
+            "TASK_PAUSED",
+            "TASK_BUSY",
+            "TASK_NOT_PAUSABLE",
+            "TASK_NOT_PAUSED",
+            "ALREADY_RESUMED",
+            "BUDGET_NOT_RAISED",
+            "CONDITIONS_DIFFER",
+            "DUPLICATE_MESSAGE",
+            "ENDED",
+            "GATED",
+            "SUSPENSION_HANDLE_MISMATCH",
+            "UNSUPPORTED_OPERATION",
+            "WITHDRAWN",
+        ],
+        "There is no such task (the names of the proposal); or the task does not take a message as it \
+         stands, or not the pause that a message asks for.",
     ),
     (error::TASK_NOT_FOUND, &["TASK_NOT_FOUND"], "There is no such task (aliases and REST)."),
     (
@@ -441,7 +456,16 @@ pub fn files() -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use adjourn::core::Rejected;
+    use adjourn::core::actor::{Actor, Face};
+    use adjourn::core::id::{GateId, Handle, SessionId};
+    use adjourn::core::rejected::Paused;
+    use adjourn::core::session::{Cause, Phase};
+    use adjourn::core::time::Timestamp;
+
     use super::*;
+    use crate::error::{Error, Source};
+    use crate::method::Family;
 
     /// Returns the names of the fields that something has, and those that a shape requires and has.
     fn check(name: &str, value: &Value) {
@@ -476,31 +500,62 @@ mod tests {
         check("WakeMetadata", &wake[crate::version::PAUSE]);
     }
 
-    #[test]
-    fn every_code_has_its_reasons() {
-        use adjourn::core::Rejected;
-        use adjourn::core::session::Phase;
-
-        use crate::error::{Error, Source};
-        use crate::method::Family;
-        let phase = Phase::Running;
-        for refused in [
-            Rejected::Invalid { path: "reason".to_owned(), problem: "expected a text".to_owned() },
-            Rejected::EmptyReply,
-            Rejected::NotPermitted,
+    /// Returns one of each refusal that a request of a peer may meet.
+    fn refusals() -> Vec<Rejected> {
+        let (phase, at) = (Phase::Running, Timestamp::from_millis(0));
+        let id = "019abf6b-7d51-7c1d-bb02-0123456789ab";
+        let handle: Handle = format!("suspend-{id}").parse().unwrap();
+        let session: SessionId = format!("sess-{id}").parse().unwrap();
+        let gate: GateId = format!("gate-{id}").parse().unwrap();
+        let by = || Actor::new(Face::A2a, "ann");
+        let paused = || {
+            let (reason, used_up) = (None, Vec::new());
+            Box::new(Paused { session, handle, by: by(), reason, used_up })
+        };
+        let (path, problem) = ("reason".to_owned(), "expected a text".to_owned());
+        vec![
+            Rejected::Invalid { path, problem },
             Rejected::NotSuspendable { phase },
             Rejected::NotSuspended { phase },
+            Rejected::HandleMismatch { given: handle },
+            Rejected::AlreadyResumed { handle, at, cause: Cause::Timeout, by: by() },
+            Rejected::Withdrawn { handle, at, by: by() },
+            Rejected::Held(paused()),
+            Rejected::Gated { gate, by: by(), reason: None },
+            Rejected::PausedByAnother(paused()),
+            Rejected::NotPermitted,
+            Rejected::Ended { at },
+            Rejected::ConditionsDiffer { handle, current: None },
             Rejected::Busy { phase },
-        ] {
+            Rejected::EmptyReply,
+            Rejected::HandleRequired { handle },
+            Rejected::BudgetNotRaised { session, used_up: Vec::new() },
+            Rejected::IdempotencyKeyReused { key: "k".to_owned() },
+            Rejected::DuplicateMessage { message_id: "m".to_owned(), session },
+        ]
+    }
+
+    #[test]
+    fn every_code_has_its_reasons() {
+        for refused in refusals() {
             for family in [Family::Standard, Family::Proposal, Family::Alias] {
-                // A message is no request about pauses, and has more ways to be refused.
-                if family == Family::Standard && !matches!(refused, Rejected::Busy { .. }) {
+                // A message that begins or answers a task has no key and no handle to be reused.
+                let is_resumes = matches!(
+                    refused,
+                    Rejected::HandleRequired { .. } | Rejected::IdempotencyKeyReused { .. }
+                );
+                let is_messages = matches!(refused, Rejected::DuplicateMessage { .. });
+                let is_standard = family == Family::Standard;
+                if is_standard && is_resumes || !is_standard && is_messages {
                     continue;
                 }
                 let Error { code, reason, .. } =
                     Error::refused(&refused, "t", family, Source::Parameters);
                 let known = ERRORS.iter().find(|(known, ..)| *known == code);
-                assert!(known.is_some_and(|(_, reasons, _)| reasons.contains(&reason)), "{reason}");
+                assert!(
+                    known.is_some_and(|(_, reasons, _)| reasons.contains(&reason)),
+                    "{code} {reason}"
+                );
             }
         }
     }

@@ -144,11 +144,13 @@ impl<S: Store> Face<S> {
                 Ok((found, seen.revision))
             }
             // The same message was faster on another connection.
-            Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
+            Err(adjourn::Error::Refused(refused @ Rejected::DuplicateMessage { .. })) => {
                 let found = self.find(asked, task).await?;
                 let taken = self.took(&found, &id).await;
                 let taken = taken.map_err(|error| Error::of(error, task, family))?;
-                let taken = taken.unwrap_or_else(|| found.runs.revision());
+                // An id that another task has taken is no retry of anything that was said to this one.
+                let another = || Error::refused(&refused, task, family, Source::Message);
+                let taken = taken.ok_or_else(another)?;
                 Ok((found, taken))
             }
             Err(error) => Err(Error::of_source(error, task, family, Source::Message)),

@@ -115,10 +115,10 @@ fn a_question_is_told_with_how_to_answer_it_and_a_failure_fails_the_command() {
     let states: Vec<_> = events.iter().filter_map(|event| event["state"].as_str()).collect();
     assert_eq!(states, ["working", "input-required"], "{events:?}");
     let asked = events.last().unwrap();
-    assert_eq!(asked["statusMessage"], "Merge?\n\nTwo reviews.");
+    assert_eq!(asked["statusMessage"], "Merge?\n\nTwo reviews.\n\n[yes | no]");
     assert_eq!(asked["choices"], json!(["yes", "no"]), "{asked}");
     let shown = server.typed("get", &[asked["taskId"].as_str().unwrap()]).data;
-    assert!(shown.contains("Merge? ⏎ Two reviews. [yes | no]\n"), "{shown}");
+    assert!(shown.contains("Merge? ⏎ Two reviews. ⏎ [yes | no]\n"), "{shown}");
     assert_eq!(
         events.iter().find(|event| event.get("said").is_some()).unwrap()["said"][0]["text"],
         "I look."
