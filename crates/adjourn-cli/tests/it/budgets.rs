@@ -1,5 +1,8 @@
 //! Budgets that are used up: every place names the one command that the session takes.
 
+use serde_json::json;
+
+use crate::acp::editor::Editor;
 use crate::home::Home;
 use crate::native::{model, texts};
 use crate::pty::OnTerminal;
@@ -59,7 +62,7 @@ fn a_question_for_more_budget_is_answered_by_the_resume_that_gives_it() {
     let told = home.told(&["resume", "r", "--add-budget", "tokens=500"]);
     assert_eq!(told.code, 0, "{told:?}");
     assert!(told.data.starts_with("Two.\n"), "{told:?}");
-    assert_eq!(texts(&home, "r"), ["go", "One.", NONE, "yes", "Two."]);
+    assert_eq!(texts(&home, "r"), ["go", "One.", NONE, "Two."]);
 }
 
 #[test]
@@ -75,10 +78,24 @@ fn a_resume_with_more_budget_says_its_own_words_and_is_repeated_with_its_key() {
         let told = home.told(&keyed);
         assert_eq!(told.code, 0, "{told:?}");
     }
-    assert_eq!(texts(&home, "r"), ["go", "One.", NONE, "yes", "Two."]);
+    assert_eq!(texts(&home, "r"), ["go", "One.", NONE, "Two."]);
     let other = ["resume", "r", "--add-budget", "tokens=5", "--idempotency-key", "k"];
     let told = home.told(&other);
     assert!(told.code == 3 && told.talk.contains("hint: a key stands for one"), "{told:?}");
+}
+
+#[test]
+fn an_editor_gives_more_budget_without_words_too() {
+    let (home, id) = asking();
+    let mut editor = Editor::of_agent(&home, &["--agent", "a"], &json!({ "protocolVersion": 1 }));
+    let attach = json!({ "sessionId": id });
+    editor.call("session/resume", attach.clone()).unwrap();
+    let mut wake = attach;
+    wake["addBudget"] = json!({ "tokens": 500 });
+    editor.call("session/resume", wake).unwrap();
+    home.until(&id, "outcome", "completed");
+    assert_eq!(texts(&home, "r"), ["go", "One.", NONE, "Two."]);
+    assert_eq!(editor.close(), 0);
 }
 
 #[test]
