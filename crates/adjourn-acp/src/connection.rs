@@ -229,8 +229,10 @@ impl<S: Store> Connection<S> {
         let v1 = peer.version == Version::V1;
         match method {
             "session/new" => self.new_session(id, params.read()?, &peer).await.map(|()| None),
-            "session/load" if v1 => self.attach(id, params, &peer, true).await.map(|()| None),
-            "session/resume" => self.attach(id, params, &peer, false).await.map(|()| None),
+            "session/load" if v1 => {
+                self.attach(id, params, &peer, true, written).await.map(|()| None)
+            }
+            "session/resume" => self.attach(id, params, &peer, false, written).await.map(|()| None),
             "session/list" => self.list(&params.read()?, &peer).await.map(Some),
             "session/prompt" => self.prompt(id, params, written).await.map(|()| None),
             "session/suspend" => {
@@ -298,6 +300,7 @@ impl<S: Store> Connection<S> {
         params: Params<'_>,
         peer: &Peer,
         load: bool,
+        written: u64,
     ) -> Result<(), Error> {
         let room = self.room.take(params.bytes())?;
         let attach: Attach = params.read()?;
@@ -327,7 +330,8 @@ impl<S: Store> Connection<S> {
         if load {
             wish.replay = Replay::From(1);
         }
-        let ask = Ask::Resume { id: id.clone(), wish: Box::new(room.keep(wish)), load };
+        let wish = Box::new(room.keep(wish));
+        let ask = Ask::Resume { id: id.clone(), wish, load, written };
         self.ask(session, ask).await;
         Ok(())
     }

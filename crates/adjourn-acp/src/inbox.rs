@@ -27,8 +27,9 @@ pub(crate) enum Ask {
     Prompt { id: Id, said: Kept<Message>, written: u64 },
     /// `session/suspend`.
     Suspend { id: Id, suspend: Suspend, spans: SpanLinks },
-    /// `session/resume` and `session/load`.
-    Resume { id: Id, wish: Box<Kept<Wish>>, load: bool },
+    /// `session/resume` and `session/load`, and how much had been written to the client when it was
+    /// read.
+    Resume { id: Id, wish: Box<Kept<Wish>>, load: bool, written: u64 },
     /// `session/set_mode` and `session/set_config_option`.
     SetOption { id: Id, choice: Choice },
     /// `session/cancel`.

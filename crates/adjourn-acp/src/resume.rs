@@ -22,7 +22,15 @@ use crate::suspension::ResumedUpdate;
 use crate::update::meta_up_to;
 
 impl<S: Store> Attachment<S> {
-    pub(crate) async fn resume(&mut self, id: &Id, wish: &Wish, load: bool) -> Result<(), Error> {
+    /// Lets a client see the session, and wakes it if that is asked for; `written` is how much had been
+    /// written to the client when it asked.
+    pub(crate) async fn resume(
+        &mut self,
+        id: &Id,
+        wish: &Wish,
+        load: bool,
+        written: u64,
+    ) -> Result<(), Error> {
         let budget = wish.budget()?;
         let handle = match &wish.fields.handle {
             Some(name) => Some(self.handle(name)?),
@@ -31,6 +39,14 @@ impl<S: Store> Attachment<S> {
         self.watch().await?;
         // What happened before is told first, to a client that saw the session already.
         self.catch_up().await?;
+        // More of a budget is for the question that the client saw. A key says by itself what is meant,
+        // and a retry must not differ from the first try.
+        let handle = match handle {
+            None if budget.is_some() && wish.fields.idempotency_key.is_none() => {
+                self.question.as_ref().and_then(|shown| shown.seen_by(written))
+            }
+            given => given,
+        };
         let was_attached = self.attached.load(Ordering::Relaxed);
         // What came to nothing comes to nothing again.
         let key = wish.fields.idempotency_key.as_ref();

@@ -271,8 +271,8 @@ impl<S: Store> Attachment<S> {
             },
             Ask::Prompt { id, said, written } => self.prompt(id, said, written).await,
             Ask::Suspend { id, suspend, spans } => self.suspend(id, suspend, spans).await,
-            Ask::Resume { id, wish, load } => {
-                if let Err(error) = self.resume(&id, &wish, load).await {
+            Ask::Resume { id, wish, load, written } => {
+                if let Err(error) = self.resume(&id, &wish, load, written).await {
                     self.lines.respond(&id, &Err(error));
                 }
             }

@@ -9,7 +9,7 @@ mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::carry::{AddBudget, Budget, Totals};
+use crate::carry::{AddBudget, Budget, Limit, Totals};
 use crate::command::Mode;
 use crate::driver::DriverSummary;
 use crate::event::{Event, SessionCreated, SessionImported, What};
@@ -283,9 +283,12 @@ impl Session {
                 self.raise(lifted.added);
                 if let State::Suspended(suspended) = &mut self.state {
                     suspended.hold = None;
+                    let limit = &mut suspended.park.pause.limit;
                     // The budget that stopped the agent has been raised already.
-                    if lifted.added.is_some_and(|added| added.is_to_spend()) {
-                        suspended.park.pause.limit = None;
+                    if *limit == Some(Limit::BudgetExceeded)
+                        && lifted.added.is_some_and(|added| added.is_to_spend())
+                    {
+                        *limit = None;
                     }
                 }
             }

@@ -193,10 +193,7 @@ fn answers_question(
     if is_silent {
         return Err(Rejected::EmptyReply);
     }
-    // What it brings says which question it answers: a retry answers no other one.
-    if brings_budget {
-        return Ok(());
-    }
+    // A retry answers no later question, whatever it brings.
     let fresh_message = resume.message_id.is_some() && !message_seen;
     if resume.handle.is_none() && resume.idempotency_key.is_none() && !fresh_message {
         return Err(Rejected::HandleRequired { handle: suspended.park.pause.handle });

@@ -96,4 +96,11 @@ fn parking_does_not_dodge_a_budget() {
     play.run("step\nask more kind=time_limit\nresume handle=2 input=yes");
     let progress = &play.world.session.run().unwrap().progress;
     assert_eq!((progress.iterations, progress.active_ms), (3, 0));
+
+    // That also holds where a pause lies over the question, which is lifted with more of a budget.
+    play.run("claim\nstep\nfinish used=7\nstep\nsuspend mode=wait_for_completion");
+    play.run("ask more kind=time_limit\nresume tokens=5");
+    assert_eq!(play.world.session.run().unwrap().progress.active_ms, 7);
+    play.run("resume handle=4 input=yes");
+    assert_eq!(play.world.session.run().unwrap().progress.active_ms, 0);
 }

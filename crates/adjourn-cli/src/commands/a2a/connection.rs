@@ -171,6 +171,9 @@ impl Connection {
             "TASK_BUSY" => format!("`adjourn a2a watch {url} {task}` waits for it"),
             "SUSPENSION_HANDLE_MISMATCH" => format!("leave --handle away; {look}"),
             "BUDGET_NOT_RAISED" => "--add-budget raises what it may use".to_owned(),
+            "HANDLE_REQUIRED" => "--idempotency-key KEY, with a word of your own, has it answer \
+                                  this question and no later one"
+                .to_owned(),
             _ if ask.is_about_pauses() => look,
             _ => String::new(),
         };

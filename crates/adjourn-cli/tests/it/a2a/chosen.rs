@@ -114,6 +114,11 @@ fn a_task_that_asks_for_more_of_its_budget_goes_on_with_it() {
     // A question is answered by a message, and this one by more of the budget alone.
     let (code, reason) = server.refused("tasks/resume", json!({ "taskId": task }));
     assert_eq!((code, reason.as_str()), (-32011, "TASK_NOT_PAUSED"));
+    // Sent again, this could answer a later question.
+    let unbound = json!({ "taskId": task, "addBudget": { "tokens": 1000 } });
+    assert_eq!(server.refused("tasks/resume", unbound), (-32012, "HANDLE_REQUIRED".to_owned()));
+    let typed = server.typed("resume", &[task, "--add-budget", "tokens=1000"]);
+    assert!(typed.code == 3 && typed.talk.contains("hint: --idempotency-key"), "{typed:?}");
     let raises = json!({ "taskId": task, "addBudget": { "tokens": 1000 }, "idempotencyKey": "k" });
     let raised = server.result(&[], "tasks/resume", raises.clone());
     assert_eq!(raised["state"], "working", "{raised}");

@@ -127,6 +127,8 @@ fn a_question_for_more_of_a_budget_is_answered_with_it_and_no_other_question_is(
          resume input=yes handle=1
          resume key=k steps=5
          resume tokens=5 input=\" \"
+         resume tokens=5
+         resume tokens=5 input=yes
          resume key=k tokens=5
          claim
          step
@@ -140,7 +142,7 @@ fn a_question_for_more_of_a_budget_is_answered_with_it_and_no_other_question_is(
          step
          ask more kind=budget_exceeded
          suspend
-         resume tokens=5 input=yes",
+         resume handle=3 tokens=5 input=yes",
         expect![[r#"
             prompt build
               run_started
@@ -164,6 +166,10 @@ fn a_question_for_more_of_a_budget_is_answered_with_it_and_no_other_question_is(
               ! BUDGET_NOT_RAISED: the budget is used up; resume with more of it
             resume tokens=5 input=" "
               ! EMPTY_REPLY: a question is answered with a text that is not blank
+            resume tokens=5
+              ! HANDLE_REQUIRED: a question is answered with its handle, an idempotency key, or a message id not seen before
+            resume tokens=5 input=yes
+              ! HANDLE_REQUIRED: a question is answered with its handle, an idempotency key, or a message id not seen before
             resume key=k tokens=5
               resumed #1 explicit_resume to Ready
               = ready
@@ -202,7 +208,7 @@ fn a_question_for_more_of_a_budget_is_answered_with_it_and_no_other_question_is(
               = suspended agent question
             suspend
               ! TASK_NOT_PAUSABLE: a session that is waiting for an answer cannot be suspended
-            resume tokens=5 input=yes
+            resume handle=3 tokens=5 input=yes
               resumed #3 explicit_resume to Ready with input
               = ready
         "#]],
