@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use crate::content::{CallContent, Message};
+use crate::content::Message;
 use crate::signature::signature;
 
 /// The version of the payload that is written.
@@ -55,16 +55,16 @@ pub struct Payload<M = Message> {
 
 /// An entry of a transcript, as a payload has it.
 pub trait Said: DeserializeOwned {
-    /// Returns the calls that were asked for with it.
-    fn calls(&self) -> Cow<'_, [CallContent]>;
+    /// Returns the signatures of the calls that were asked for with it.
+    fn signatures(&self) -> Cow<'_, [String]>;
 
     /// Writes its JSON text behind what is written already.
     fn write(&self, text: &mut Vec<u8>);
 }
 
 impl Said for Message {
-    fn calls(&self) -> Cow<'_, [CallContent]> {
-        Cow::Borrowed(&self.calls)
+    fn signatures(&self) -> Cow<'_, [String]> {
+        Cow::Owned(self.calls.iter().map(signature).collect())
     }
 
     fn write(&self, text: &mut Vec<u8>) {
@@ -96,10 +96,10 @@ impl RawEntry {
 }
 
 impl Said for RawEntry {
-    fn calls(&self) -> Cow<'_, [CallContent]> {
+    fn signatures(&self) -> Cow<'_, [String]> {
         // One that this program cannot read travels all the same, and has no reading.
         let message = Message::decode(self.0.get().as_bytes());
-        Cow::Owned(message.map(|message| message.calls).unwrap_or_default())
+        message.map(|message| message.signatures().into_owned()).unwrap_or_default().into()
     }
 
     fn write(&self, text: &mut Vec<u8>) {
@@ -114,11 +114,14 @@ pub struct KeptEntry {
     message: Message,
     /// Its bytes, if it comes from a payload: they are not written anew with the next one.
     text: Option<Box<str>>,
+    /// The signatures of its calls, if the payload that it comes from has them: they are not worked
+    /// out anew.
+    signatures: Option<Vec<String>>,
 }
 
 impl KeptEntry {
     fn new(message: Message, text: impl Into<Box<str>>) -> Self {
-        Self { message, text: Some(text.into()) }
+        Self { message, text: Some(text.into()), signatures: None }
     }
 
     /// Returns what was said.
@@ -129,7 +132,7 @@ impl KeptEntry {
 
 impl From<Message> for KeptEntry {
     fn from(message: Message) -> Self {
-        Self { message, text: None }
+        Self { message, text: None, signatures: None }
     }
 }
 
@@ -142,8 +145,11 @@ impl<'de> Deserialize<'de> for KeptEntry {
 }
 
 impl Said for KeptEntry {
-    fn calls(&self) -> Cow<'_, [CallContent]> {
-        self.message.calls()
+    fn signatures(&self) -> Cow<'_, [String]> {
+        match &self.signatures {
+            Some(signatures) => Cow::Borrowed(signatures),
+            None => self.message.signatures(),
+        }
     }
 
     fn write(&self, text: &mut Vec<u8>) {
@@ -178,7 +184,7 @@ struct Written<'a> {
     cumulative_cost_usd: f64,
     cumulative_prompt_tokens: u64,
     cumulative_completion_tokens: u64,
-    tool_call_history: Vec<String>,
+    tool_call_history: Vec<&'a str>,
     last_repeat_counts: BTreeMap<String, u64>,
     lessons_learned: Vec<Box<RawValue>>,
     failure_attempts: BTreeMap<String, u32>,
@@ -188,11 +194,13 @@ struct Written<'a> {
     messages: [(); 0],
 }
 
-/// What of it counts.
+/// What of it counts, and the one reading that takes long to work out.
 #[derive(Deserialize)]
 #[serde(bound(deserialize = "M: DeserializeOwned"))]
 struct Read<M> {
     schema: u32,
+    #[serde(default)]
+    tool_call_history: Vec<String>,
     driver: DriverSpec,
     state: Session,
     messages: Vec<M>,
@@ -284,10 +292,7 @@ pub fn encode<M: Said>(driver: &DriverSpec, session: &Session, messages: &[M]) -
         Wait::Open => None,
     });
     let noted = Noted::read(session);
-    let mut history = Vec::new();
-    for message in messages {
-        history.extend(message.calls().iter().map(signature));
-    }
+    let signatures: Vec<_> = messages.iter().map(Said::signatures).collect();
     let written = Written {
         schema: SCHEMA,
         run_id: run.map(|run| run.id),
@@ -306,7 +311,11 @@ pub fn encode<M: Said>(driver: &DriverSpec, session: &Session, messages: &[M]) -
         cumulative_cost_usd: dollars(totals.cost_micro_usd),
         cumulative_prompt_tokens: totals.prompt_tokens,
         cumulative_completion_tokens: totals.completion_tokens,
-        tool_call_history: history,
+        tool_call_history: signatures
+            .iter()
+            .flat_map(|each| each.iter())
+            .map(String::as_str)
+            .collect(),
         last_repeat_counts: noted.repeats,
         lessons_learned: noted.lessons,
         failure_attempts: noted.attempts,
@@ -348,13 +357,27 @@ impl Payload<KeptEntry> {
         // stands in the list, and the brackets around it are those of the empty one.
         let without_messages = [members, MESSAGES_BEGIN, MESSAGES_END].concat();
         let read = json::stored_text::<Read<KeptEntry>>(&without_messages).ok()?;
-        let Read { schema, driver, state: session, .. } = read;
+        let Read { schema, tool_call_history, driver, state: session, .. } = read;
         let room = list.len() / SHORT_MESSAGE_BYTES;
         let said = usize::try_from(session.transcript.length).unwrap_or(room);
         let messages = json::stored_list(list, said.min(room))?;
         let is_whole = schema == SCHEMA && session.transcript.length == messages.len() as u64;
         let messages = messages.into_iter().map(|(said, text)| KeptEntry::new(said, text));
-        is_whole.then(|| Self { driver, session, messages: messages.collect() })
+        let mut messages: Vec<_> = messages.collect();
+        give_signatures(&mut messages, tool_call_history);
+        is_whole.then_some(Self { driver, session, messages })
+    }
+}
+
+/// Gives messages the signatures that stand beside them, unless they are not as many as the calls.
+fn give_signatures(messages: &mut [KeptEntry], signatures: Vec<String>) {
+    let calls: usize = messages.iter().map(|entry| entry.message.calls.len()).sum();
+    if calls != signatures.len() {
+        return;
+    }
+    let mut signatures = signatures.into_iter();
+    for entry in messages {
+        entry.signatures = Some(signatures.by_ref().take(entry.message.calls.len()).collect());
     }
 }
 
