@@ -158,6 +158,10 @@ impl Driver for Agent {
         self.driver.step(step)
     }
 
+    fn parks_unasked(&self) -> bool {
+        self.driver.parks_unasked()
+    }
+
     fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
         self.driver.call(call)
     }

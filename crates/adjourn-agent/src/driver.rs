@@ -79,6 +79,10 @@ impl Driver for AgentDriver {
         emitting(|out| step::Stepping::new(driver, step, out).run())
     }
 
+    fn parks_unasked(&self) -> bool {
+        true
+    }
+
     fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
         let driver = self.clone();
         emitting(|out| call::run(driver, call, out))

@@ -93,6 +93,10 @@ impl Driver for Recorded {
         self.inner.ends_steps_itself()
     }
 
+    fn parks_unasked(&self) -> bool {
+        self.inner.parks_unasked()
+    }
+
     fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
         self.inner.call(call)
     }

@@ -55,6 +55,15 @@ pub trait Driver: Send {
         false
     }
 
+    /// Says whether it parks with the question where one of its calls has to be allowed and no person
+    /// can be asked ([`UNASKED`]).
+    ///
+    /// Of the message with that call, nothing that has not started runs before the answer then. With
+    /// any other driver only the call is declined, and those that nobody has to allow run.
+    fn parks_unasked(&self) -> bool {
+        false
+    }
+
     /// Runs one tool call; many may be alive at once, beside nothing else of this driver.
     ///
     /// A driver that asks for no calls need not write it: a call whose stream ends without
@@ -183,8 +192,8 @@ pub struct Returned {
 pub const UNASKED: &str = "adjournUnasked";
 
 impl Returned {
-    /// Makes the return of a call that no person could be asked about. An agent that wants it all the
-    /// same parks with the question.
+    /// Makes the return of a call that no person could be asked about. A driver that wants it all the
+    /// same parks with the question ([`Driver::parks_unasked`]).
     pub fn unasked() -> Self {
         let why = "not run: no person can be asked for permission";
         let structured = Some(json!({ UNASKED: true }));

@@ -164,7 +164,7 @@ impl<S: Store> Drive<S> {
             match self.may_start(&session, &open.call)? {
                 MayStart::Now => free.push(id),
                 MayStart::Asking(answer) => calls.asking.push((id, answer)),
-                MayStart::Unasked => return self.take_back_unasked(calls).await,
+                MayStart::Unasked => return self.take_back_unasked(driver, calls).await,
                 MayStart::Never(why) => {
                     let declined = Returned::failed(CallResult::Declined, why);
                     return self.take_back(vec![(id, declined)], calls).await;
@@ -294,7 +294,7 @@ impl<S: Store> Drive<S> {
             }
             // No options were given, so none can be chosen: it is as if no client had answered.
             Woken::Answered(_, PermissionAnswer::Gone | PermissionAnswer::Chosen(_)) => {
-                self.take_back_unasked(calls).await
+                self.take_back_unasked(driver, calls).await
             }
             Woken::Told(update) => {
                 calls.news.take(update, self.clock.elapsed());
@@ -327,15 +327,24 @@ impl<S: Store> Drive<S> {
         }
     }
 
-    /// Takes back every call that has not started, where no person can be asked about one of them: the
-    /// agent parks with that question, and nothing of its message runs before the answer.
-    async fn take_back_unasked(&mut self, calls: &mut Calls) -> Result<Next, Error> {
+    /// Takes back the calls that have not started and wait for a person, where none can be asked. If
+    /// the agent parks with the question, nothing else of its message starts before the answer.
+    async fn take_back_unasked(
+        &mut self,
+        driver: &mut dyn Driver,
+        calls: &mut Calls,
+    ) -> Result<Next, Error> {
         calls.withdraw();
         let session = Arc::clone(&self.session);
+        let parks = driver.parks_unasked();
+        let waits =
+            |open: &OpenCall| open.call.permission && !session.allowed.contains(&open.call.tool);
         // What may not run at all is answered so.
         let never = |open: &OpenCall| open.call.in_order && lost(&session).is_some();
         let waiting = session.calls.iter();
-        let waiting = waiting.filter(|open| open.state == CallState::Asked && !never(open));
+        let waiting = waiting.filter(|open| {
+            open.state == CallState::Asked && !never(open) && (parks || waits(open))
+        });
         let unasked = waiting.map(|open| (open.call.id.clone(), Returned::unasked())).collect();
         self.take_back(unasked, calls).await
     }

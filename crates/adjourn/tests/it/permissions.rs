@@ -8,10 +8,14 @@ use adjourn::clock::Clock;
 use adjourn::permission::Permissions;
 use adjourn::script::{Script, Scripted};
 use adjourn_core::Command;
-use adjourn_core::command::{Cancel, Mode, Resume, Suspend};
-use adjourn_core::driver::DriverSpec;
+use adjourn_core::command::{CallResult, Cancel, Mode, Resume, Suspend};
+use adjourn_core::driver::{DriverKind, DriverSpec};
 use adjourn_core::id::SessionId;
-use adjourn_driver::{BoxFuture, Message, PermissionAnswer, PermissionRequest, Role};
+use adjourn_core::ledger::CallId;
+use adjourn_driver::{
+    Block, BoxFuture, BoxStream, Call, CallContent, CallPart, Driver, Drivers, Finish, Message,
+    Opening, Part, PermissionAnswer, PermissionRequest, RequestedCall, Role, Step, emitting,
+};
 use adjourn_store::Store as _;
 use tokio::sync::oneshot;
 
@@ -361,4 +365,52 @@ async fn a_session_waits_for_a_host_where_somebody_can_answer() {
     for host in hosts {
         host.stop().await;
     }
+}
+
+/// An agent that looks, writes if somebody allows it, and looks again, in order.
+struct Writer;
+
+impl Drivers for Writer {
+    fn make(&self, _: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Driver for Writer {
+    fn step(&mut self, step: Step) -> BoxStream<'static, Part> {
+        let begins = step.opening == Opening::Prompt;
+        emitting(move |out| async move {
+            if !begins {
+                return out.emit(Part::Finished(Finish::completed())).await;
+            }
+            let call = |id: &str, permission| {
+                let content = CallContent::new(CallId::from(id), "tool");
+                RequestedCall { permission, in_order: true, ..RequestedCall::new(content) }
+            };
+            let calls = vec![call("look", false), call("write", true), call("again", false)];
+            out.emit(Part::Calls(calls)).await;
+            out.emit(Part::Finished(Finish::default())).await;
+        })
+    }
+
+    fn call(&mut self, call: Call) -> BoxStream<'static, CallPart> {
+        emitting(move |out| async move {
+            let content = vec![Block::text(format!("{} ran", call.content.id))];
+            let (result, structured) = (CallResult::Done, None);
+            out.emit(CallPart::Ended { result, content, structured }).await;
+        })
+    }
+}
+
+#[tokio::test]
+async fn where_no_person_can_be_asked_a_driver_that_does_not_park_loses_that_call_alone() {
+    let fixture = Fixture::new();
+    let host = fixture.host_with(Arc::new(Writer)).await;
+    let kind = DriverKind::Native { model: "writer".to_owned() };
+    let id = fixture.create_with(DriverSpec::new(kind));
+    fixture.prompt(id, "go");
+    fixture.until_state(id, "idle").await;
+    let declined = "not run: no person can be asked for permission";
+    assert_eq!(results(&fixture, id), ["look ran", declined, "again ran"]);
+    host.stop().await;
 }
