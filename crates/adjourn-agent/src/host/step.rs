@@ -98,7 +98,9 @@ impl MemoryHost {
             let calls = speech.ask();
             let (step, said) = speech.end();
             let StepEnd { entries, last_words, usage, notes, driver_state } = step;
-            let ask = AskCalls { epoch, calls, entries, usage, notes, last_words, driver_state };
+            let parks = park.is_some();
+            let ask =
+                AskCalls { epoch, calls, parks, entries, usage, notes, last_words, driver_state };
             self.commit(Command::AskCalls(ask), said)?;
             return match park {
                 Some((call, park)) => self.park(park, Some(call), StepEnd::default(), Vec::new()),

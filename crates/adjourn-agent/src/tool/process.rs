@@ -5,7 +5,9 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStdout, Command};
+#[cfg(feature = "mcp")]
+use tokio::process::{ChildStderr, ChildStdin};
 use tokio::sync::watch;
 
 /// What says anywhere in the name of a variable that its value is a secret.
@@ -36,8 +38,10 @@ const NO_SECRETS: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK"];
 /// [watched](ProcessGroup::watched) is killed.
 pub(super) struct ProcessGroup {
     /// The pipes of the program, until they are taken.
+    #[cfg(feature = "mcp")]
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
+    #[cfg(feature = "mcp")]
     pub(super) stderr: Option<ChildStderr>,
     leader: Option<Pid>,
     /// How the program ended, once it has.
@@ -58,15 +62,23 @@ impl ProcessGroup {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let (stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (ends, ended) = watch::channel(None);
+        let group = Self {
+            #[cfg(feature = "mcp")]
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            #[cfg(feature = "mcp")]
+            stderr: child.stderr.take(),
+            leader,
+            ended,
+            watcher: None,
+        };
         tokio::spawn(async move {
             if let Ok(status) = child.wait().await {
                 ends.send_replace(Some(status));
             }
         });
-        Ok(Self { stdin, stdout, stderr, leader, ended, watcher: None })
+        Ok(group)
     }
 
     /// Has the group killed also when this process is killed: a command that goes on alone would run

@@ -78,6 +78,10 @@ pub struct AskCalls {
     pub epoch: Epoch,
     /// The calls that the model asked for.
     pub calls: Vec<AskedCall>,
+    /// Whether one of them parks the session: the command for that follows in the same commit, and
+    /// the session does not come to rest in between, whatever pause is pending.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parks: bool,
     /// What the model said.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<Digest>,

@@ -143,7 +143,10 @@ pub(super) fn ask_calls(draft: &mut Draft<'_>, ask: &AskCalls) -> Result<(), Rej
         driver_state,
         transcript: draft.session.transcript.with_all(&ask.entries),
     }));
-    settle::settle(draft);
+    // A pause that took effect here would have the siblings of the call that parks run later.
+    if !ask.parks {
+        settle::settle(draft);
+    }
     Ok(())
 }
 

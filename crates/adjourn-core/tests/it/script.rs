@@ -234,9 +234,18 @@ impl Play {
             "calls" => {
                 let entries = vec![Digest::of(b"said")];
                 let StepEnd { usage, notes, last_words, driver_state, .. } = args.step();
+                let parks = args.flag("parks");
                 let calls = args.calls();
-                let ask =
-                    AskCalls { epoch, calls, entries, usage, notes, last_words, driver_state };
+                let ask = AskCalls {
+                    epoch,
+                    calls,
+                    parks,
+                    entries,
+                    usage,
+                    notes,
+                    last_words,
+                    driver_state,
+                };
                 (mine, Command::AskCalls(ask))
             }
             "abort" => {

@@ -229,23 +229,23 @@ impl<S: Store> Drive<S> {
             return self.refused(refused, step, said).await;
         }
         let StepEnd { entries, last_words, usage, notes, driver_state } = step.clone();
-        let ask = AskCalls { epoch, calls, entries, usage, notes, last_words, driver_state };
-        let ask = Command::AskCalls(ask);
+        let parks = false;
+        let ask = AskCalls { epoch, calls, parks, entries, usage, notes, last_words, driver_state };
         let Some((call, park)) = park else {
-            return self.try_commit(ask, step, said).await;
+            return self.try_commit(Command::AskCalls(ask), step, said).await;
         };
         // A call that parks is never dispatched, also not by another host after a crash.
         let request = |command| Request::new(self.session.id, self.agent(), command);
-        let first = request(ask.clone()).saying(encoded(&said));
+        let parking = Command::AskCalls(AskCalls { parks: true, ..ask.clone() });
+        let first = request(parking).saying(encoded(&said));
         // The park ends the step: the agent's own calls that are open are heard of no more.
         let left = fates(&self.session);
         let end = StepEnd { entries: digests(&left), ..StepEnd::default() };
         let then = request(self.parked(park, Some(call), end)).saying(encoded(&left));
         match self.commit_both(first, Some(then)).await? {
-            // It stops already, or does so with the calls: nothing of the batch runs, and the model
-            // is told so.
-            Err(Rejected::Stopping { .. } | Rejected::NotOwner { .. }) => {
-                self.try_commit(ask, step, said).await
+            // Its run is being cancelled, and ends with the calls: nothing of the batch runs.
+            Err(Rejected::Stopping { .. }) => {
+                self.try_commit(Command::AskCalls(ask), step, said).await
             }
             committed => self.after_park(committed, step, said).await,
         }

@@ -14,10 +14,11 @@ use adjourn_core::id::SessionId;
 use adjourn_core::session::Wait;
 use adjourn_core::{Command, Session};
 use adjourn_driver::{Message, ModelMessage};
+use adjourn_store::{Request, Store as _};
 use serde_json::json;
 
 use crate::canned::{Canned, expected, in_short, spec};
-use crate::fixture::{Fixture, Working};
+use crate::fixture::{Fixture, Working, ann};
 use crate::points::within;
 use crate::provider;
 use crate::spoken::spoken;
@@ -30,6 +31,8 @@ pub const SUSPENDS: [Option<Mode>; 4] =
 #[derive(Debug, Clone, Copy, Default)]
 struct Act {
     suspends: Option<Mode>,
+    /// Whether its host has yet to hear of that suspend when it goes on.
+    unheard: bool,
     /// Whether the words so far had time to be committed.
     aged: bool,
     /// Whether the host is killed.
@@ -98,7 +101,14 @@ impl Life {
             assert!(self.fixture.session(self.id).revision <= before.revision + 1);
         }
         if let Some(mode) = act.suspends {
-            self.fixture.suspend(self.id, Suspend { mode, ..Suspend::default() });
+            let suspend = Suspend { mode, ..Suspend::default() };
+            if act.unheard {
+                let suspend = Request::new(self.id, ann(), Command::Suspend(suspend));
+                let elsewhere = self.fixture.another();
+                elsewhere.transact(move |tx| tx.command(suspend)).wait().unwrap();
+                return self.canned.points.release();
+            }
+            self.fixture.suspend(self.id, suspend);
         }
         if act.cancels {
             let cancel = Command::Cancel(Cancel::default());
@@ -295,6 +305,13 @@ async fn a_crash_of_a_host_that_is_to_suspend_loses_nothing_at_any_point() {
             let act = Act { suspends, crashes, aged, warm, ..Act::default() };
             lives_through_at_every_point(act).await;
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspend_that_the_host_has_not_heard_of_leaves_the_question_and_runs_nothing_beside_it() {
+    for suspends in SUSPENDS.into_iter().filter(Option::is_some) {
+        lives_through_at_every_point(Act { suspends, unheard: true, ..Act::default() }).await;
     }
 }
 

@@ -327,3 +327,46 @@ fn a_hold_over_a_question_comes_only_with_it() {
         "#]],
     );
 }
+
+/// A host commits both in one commit, and may not have heard of the suspend by then.
+#[test]
+fn a_question_that_a_call_asks_comes_under_the_pause_that_was_asked_for_meanwhile() {
+    check(
+        "prompt build
+         claim
+         step
+         suspend mode=interrupt_immediate
+         calls look which write parks
+         ask which call=which
+         resume
+         resume input=raw handle=2",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            suspend mode=interrupt_immediate
+              suspend_requested #1 interrupt_immediate
+              = quiescing requested client open
+            calls look which write parks
+              calls_asked
+              = quiescing client open
+            ask which call=which
+              step_finished
+              park_requested #2
+              suspended #2 under hold #1 not_run look,write
+              = suspended client open held
+            resume
+              hold_lifted #1 explicit_resume
+              = suspended agent question
+            resume input=raw handle=2
+              resumed #2 explicit_resume to Ready with input
+              = ready
+        "#]],
+    );
+}
