@@ -215,8 +215,8 @@ pub enum NotExportable {
     /// It is not parked.
     #[error("it is {0}, not parked")]
     NotParked(Phase),
-    /// A client's hold lies over its agent's own wait.
-    #[error("a client holds it over its agent's own wait")]
+    /// A hold lies over its agent's own wait.
+    #[error("a pause lies over its agent's own wait")]
     Held,
     /// It lost its host, and the outcome of a call is unknown.
     #[error("it lost its host, and the outcome of a call is unknown")]
@@ -319,7 +319,7 @@ impl Rejected {
     pub fn remedy(&self) -> Option<String> {
         let (what, session) = match self {
             Self::BudgetNotRaised { session, used_up } => return Some(raise(*session, used_up)),
-            Self::PausedByAnother(paused) if !paused.used_up.is_empty() => {
+            Self::Held(paused) | Self::PausedByAnother(paused) if !paused.used_up.is_empty() => {
                 return Some(raise(paused.session, &paused.used_up));
             }
             Self::NotExportable { session, why: NotExportable::NotParked(_) } => {

@@ -119,10 +119,11 @@ pub(super) fn suspended(draft: &mut Draft<'_>, resume: &Resume) -> Result<(), Re
         answered: answered_key(&draft.session, resume),
         ..By::cause(Cause::ExplicitResume)
     };
-    if suspended.hold.is_some() {
+    if let Some(hold) = &suspended.hold {
         if resume.input.is_some() {
             return Err(Rejected::invalid("input", "a hold is lifted without input"));
         }
+        budget_allows(&draft.session, hold, resume.add_budget)?;
         lift(draft, by);
         return Ok(());
     }
@@ -357,18 +358,21 @@ pub(super) fn past(session: &Session, given: Handle) -> Rejected {
 
 /// Refuses what a hold is in the way of.
 pub(super) fn held(session: &Session, hold: &Parked) -> Rejected {
-    let Pause { handle, by, reason, .. } = &*hold.pause;
-    Rejected::Held(paused_by(session, *handle, by, reason.as_ref()))
+    Rejected::Held(paused_as(session, &hold.pause))
 }
 
 /// Refuses what a pause is in the way of.
 pub(super) fn paused(session: &Session, pause: &Pause) -> Rejected {
+    Rejected::PausedByAnother(paused_as(session, pause))
+}
+
+fn paused_as(session: &Session, pause: &Pause) -> Box<Paused> {
     let Pause { handle, by, reason, .. } = pause;
     let mut paused = paused_by(session, *handle, by, reason.as_ref());
     if pause.limit == Some(Limit::BudgetExceeded) {
         paused.used_up = session.budget.used_up(&session.totals);
     }
-    Rejected::PausedByAnother(paused)
+    paused
 }
 
 /// Refuses what a caller is in the way of who joined a pause.

@@ -64,7 +64,7 @@ fn what_cannot_be_exported_is_refused_with_what_to_do() {
         ("prompt go", "it is ready, not parked"),
         ("prompt go\nclaim\nstep", "it is running, not parked"),
         ("prompt go\nclaim\nstep\ncalls a\ndispatch a\nsuspend", "it is about to stop, not parked"),
-        ("prompt go\nclaim\nstep\nawait ci on=e.x\nsuspend request=1", "a client holds it"),
+        ("prompt go\nclaim\nstep\nawait ci on=e.x\nsuspend request=1", "a pause lies over"),
         ("prompt go\nclaim\nstep\ncalls a\ndispatch a\ndied", "it lost its host"),
         ("prompt go\nclaim\ngate\npanic", "GATED"),
     ] {

@@ -370,3 +370,47 @@ fn a_question_that_a_call_asks_comes_under_the_pause_that_was_asked_for_meanwhil
         "#]],
     );
 }
+
+#[test]
+fn a_hold_that_a_used_up_budget_made_is_lifted_with_more_of_it() {
+    check(
+        "prompt build
+         claim
+         step
+         suspend limit=budget_exceeded
+         ask which
+         resume
+         resume steps=5
+         resume tokens=5
+         resume input=raw handle=2",
+        expect![[r#"
+            prompt build
+              run_started
+              = ready
+            claim
+              claimed epoch 1
+              = running
+            step
+              step_started
+              = running
+            suspend limit=budget_exceeded
+              suspend_requested #1 finish_step
+              = quiescing requested client open
+            ask which
+              step_finished
+              park_requested #2
+              suspended #2 under hold #1
+              = suspended client open held
+            resume
+              ! BUDGET_NOT_RAISED: the budget is used up; resume with more of it
+            resume steps=5
+              ! BUDGET_NOT_RAISED: the budget is used up; resume with more of it
+            resume tokens=5
+              hold_lifted #1 explicit_resume
+              = suspended agent question
+            resume input=raw handle=2
+              resumed #2 explicit_resume to Ready with input
+              = ready
+        "#]],
+    );
+}
