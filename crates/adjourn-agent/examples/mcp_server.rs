@@ -101,6 +101,10 @@ fn tools(has_more: bool) -> Vec<Value> {
     if has_more {
         all.push(tool("one/more", json!({ "readOnlyHint": true })));
     }
+    // A schema that says what it should not.
+    if let (Ok(token), Some(reveal)) = (std::env::var("DEMO_TOKEN"), all.get_mut(4)) {
+        reveal["inputSchema"]["properties"]["by"] = json!({ "enum": [token] });
+    }
     // A type that no schema has: the tool cannot be used.
     if let Ok(kind) = std::env::var("DEMO_BROKEN") {
         let mut broken = tool("broken", json!({}));

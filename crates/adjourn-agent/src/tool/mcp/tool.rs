@@ -43,7 +43,9 @@ impl McpTool {
         secrets: Secrets,
     ) -> Result<Self, ToolError> {
         let name = tool.name.to_string();
-        let mut parameters = checked(tool.input_schema.as_ref(), SCHEMA_BYTES)?;
+        // The model is told the schema, and what it says is quoted where arguments are refused.
+        let parameters = checked(tool.input_schema.as_ref(), SCHEMA_BYTES)?;
+        let mut parameters = secrets.redact_schema(parameters);
         if let Some(fields) = parameters.as_object_mut() {
             // Some servers leave out what all others say.
             fields.entry("type").or_insert_with(|| json!("object"));

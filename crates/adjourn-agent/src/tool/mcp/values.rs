@@ -11,6 +11,70 @@ use serde_json::Value;
 /// What may stand before a variable in a header without being a secret.
 const SCHEMES: &[&str] = &["", "Bearer", "Basic", "token"];
 
+/// The words that schemas are made of. One that is also the value of a variable, such as `default`,
+/// says nothing of that variable, and a schema without it means something else.
+const SCHEMA_WORDS: &[&str] = &[
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "array",
+    "boolean",
+    "const",
+    "contains",
+    "default",
+    "definitions",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "integer",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "null",
+    "number",
+    "object",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "required",
+    "string",
+    "then",
+    "title",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+];
+
 /// The value of a variable or a header of an MCP server. It is not shown.
 #[derive(Clone, PartialEq, Eq)]
 pub enum McpValue {
@@ -189,16 +253,28 @@ impl Secrets {
 
     /// Takes them out of all texts of a value.
     pub(super) fn redact_all(&self, value: Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.redact(&text)),
-            Value::Array(list) => list.into_iter().map(|value| self.redact_all(value)).collect(),
-            Value::Object(fields) => {
-                let field =
-                    |(name, value): (String, _)| (self.redact(&name), self.redact_all(value));
-                Value::Object(fields.into_iter().map(field).collect())
-            }
-            other => other,
+        each_text(value, &|text| self.redact(&text))
+    }
+
+    /// Takes them out of all texts of a schema but the words that every schema is made of.
+    pub(super) fn redact_schema(&self, schema: Value) -> Value {
+        each_text(schema, &|text| match SCHEMA_WORDS.contains(&text.as_str()) {
+            true => text,
+            false => self.redact(&text),
+        })
+    }
+}
+
+/// Puts other texts in the place of all texts of a value, the names of fields among them.
+fn each_text(value: Value, other: &impl Fn(String) -> String) -> Value {
+    match value {
+        Value::String(text) => Value::String(other(text)),
+        Value::Array(list) => list.into_iter().map(|value| each_text(value, other)).collect(),
+        Value::Object(fields) => {
+            let field = |(name, value)| (other(name), each_text(value, other));
+            Value::Object(fields.into_iter().map(field).collect())
         }
+        value => value,
     }
 }
 
@@ -288,6 +364,19 @@ mod tests {
         let said = json!({ "hush-hush": [{ "a": "my hush-hush" }, 7, null, true], "b": "c" });
         let kept = json!({ "…": [{ "a": "my …" }, 7, null, true], "b": "c" });
         assert_eq!(secrets(&["hush-hush"]).redact_all(said), kept);
+    }
+
+    #[test]
+    fn values_are_taken_out_of_a_schema_that_stays_one() {
+        let schema = |token: &str, profile: &str| {
+            json!({
+                "type": "object", "required": [token],
+                "properties": { token: { "type": "string", "default": "default", "enum": ["a", token] } },
+                "description": format!("the profile {profile} by {token}"),
+            })
+        };
+        let secrets = secrets(&["hush-hush", "default", "object", "string"]);
+        assert_eq!(secrets.redact_schema(schema("hush-hush", "default")), schema("…", "…"));
     }
 
     #[test]

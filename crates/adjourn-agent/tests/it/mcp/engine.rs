@@ -106,8 +106,9 @@ async fn a_host_without_the_values_leaves_the_session_to_others_and_names_them()
 async fn values_are_not_in_the_store() {
     let directory = tempfile::tempdir().unwrap();
     let servers = demo(directory.path(), json!({ "DEMO_TOKEN": "hush-2" }));
+    let wrong = json!({ "tool": "demo__reveal", "arguments": { "by": "it" } });
     let model = model(json!([
-        { "calls": [call("reveal", "")] }, { "calls": [call("reveal", "fail")] },
+        { "calls": [call("reveal", "")] }, { "calls": [call("reveal", "fail"), wrong] },
         { "calls": [call("die", "")] }, { "text": "Done." },
     ]));
     let (adjourn, host, spec) = engine(directory.path(), &model, &servers, Duration::ZERO).await;
@@ -117,6 +118,12 @@ async fn values_are_not_in_the_store() {
     let session = adjourn.create_with(spec).id(id).prompt("Go.").await.unwrap();
     completed(&session).await;
     host.stop().await.unwrap();
+    let requests = model.requests();
+    let reveal = requests[0].tools.iter().find(|tool| tool.name == "demo__reveal").unwrap();
+    assert_eq!(reveal.parameters["properties"]["by"], json!({ "enum": ["…"] }));
+    let refused = format!("{:?}", requests[2].messages);
+    assert!(refused.contains("is not one of"), "the schema is quoted: {refused}");
+    assert!(!format!("{requests:?}").contains("hush-2"), "{requests:?}");
     let stored: Vec<u8> = ["agents.db", "agents.db-wal"]
         .iter()
         .flat_map(|name| std::fs::read(directory.path().join(name)).unwrap_or_default())
