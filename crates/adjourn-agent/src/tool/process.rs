@@ -27,6 +27,10 @@ const SECRET_PARTS: &[&str] = &[
 /// says nothing, as in `KEYBOARD`.
 const SECRET_WORDS: &[&str] = &["KEY", "PWD", "AUTH", "AUTHORIZATION", "PASS", "COOKIE"];
 
+/// What the variables begin with in which a host gives MCP servers the values of their headers. Each
+/// of them is a secret, whatever the header is called.
+pub(super) const OF_HEADERS: &str = "ADJOURN_MCP_";
+
 /// Variables that sound like secrets and are none: the working directory, the one before it, and
 /// where the agent listens that signs for git and ssh.
 const NO_SECRETS: &[&str] = &["PWD", "OLDPWD", "SSH_AUTH_SOCK"];
@@ -156,7 +160,8 @@ pub(super) fn is_secret(name: &str) -> bool {
         SECRET_WORDS.contains(&word) || SECRET_WORDS.contains(&one)
     };
     !NO_SECRETS.contains(&name)
-        && (SECRET_PARTS.iter().any(|part| upper.contains(part))
+        && (upper.starts_with(OF_HEADERS)
+            || SECRET_PARTS.iter().any(|part| upper.contains(part))
             || upper.split(['_', '-', '.']).any(is_secret_word))
 }
 
@@ -190,6 +195,8 @@ mod tests {
             "HTTP_AUTH",
             "NPM_CONFIG__AUTH",
             "ADJOURN_MCP_SRV_AUTHORIZATION",
+            "ADJOURN_MCP_SRV_X_SUBSCRIPTION",
+            "adjourn_mcp_srv_user",
             "DB_PASS",
             "SESSION_COOKIE",
             "COOKIES",
@@ -206,6 +213,7 @@ mod tests {
             "COMPASS",
             "BYPASS_CACHE",
             "CARGO_HOME",
+            "ADJOURN_MCP",
             "S",
             "2",
         ];

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use adjourn_driver::Environment;
 use serde_json::Value;
 
+use crate::tool::process::OF_HEADERS;
+
 /// What may stand before a variable in a header without being a secret.
 const SCHEMES: &[&str] = &["", "Bearer", "Basic", "token"];
 
@@ -172,7 +174,7 @@ pub(super) fn header_variable(server: &str, header: &str) -> String {
         let upper = text.chars().map(|c| c.to_ascii_uppercase());
         upper.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
     };
-    format!("ADJOURN_MCP_{}_{}", word(server), word(header))
+    format!("{OF_HEADERS}{}_{}", word(server), word(header))
 }
 
 /// Finds the values of names: those that the session was `given`, else those that are written down,
