@@ -97,6 +97,7 @@ fn tools(has_more: bool) -> Vec<Value> {
         tool("more", json!({ "readOnlyHint": true })),
         tool("start", json!({})),
         tool("die", json!({})),
+        tool("flood", json!({ "readOnlyHint": true })),
     ];
     if has_more {
         all.push(tool("one/more", json!({ "readOnlyHint": true })));
@@ -161,6 +162,8 @@ fn call(params: &Value) -> Result<Value, Value> {
             eprintln!("the token {token} is of no use");
             std::process::exit(3)
         }
+        // As many megabytes as it is asked for.
+        "flood" => Ok(text(&"0123456789abcdef".repeat(words.parse().unwrap_or(0) * 64 * 1024))),
         name => Err(json!({ "code": -32602, "message": format!("no tool {name}") })),
     }
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -43,6 +43,9 @@ const GRACE: Duration = Duration::from_secs(1);
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How much of what a server said on stderr is kept to explain its end.
 const TAIL_BYTES: usize = 1024;
+/// How long one message of a server may be: well above the longest result that is taken, so that what
+/// is only too long for a result is refused as one.
+const MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 /// The longest line of a server's stderr that is read as one.
 const LINE_BYTES: u64 = 4096;
 /// What every program needs of the environment. The rest of it is none of a server's business.
@@ -56,6 +59,29 @@ pub(super) struct Connection {
     launch: Launch,
     /// How often the server has said that its tools are others.
     changes: Arc<AtomicU64>,
+    too_long: TooLong,
+}
+
+/// Whether a server has sent a message that is too long. It cannot be told what the message answers,
+/// so the connection ends with it: nothing waits for an answer that was dropped.
+#[derive(Clone, Default)]
+pub(super) struct TooLong(Arc<AtomicBool>);
+
+impl TooLong {
+    /// Says how the server ended for one that was connected to it.
+    pub(super) fn how(&self) -> String {
+        match self.0.load(Ordering::Acquire) {
+            true => format!(
+                "was ended: it sent a message of more than {} MiB",
+                MESSAGE_BYTES / (1024 * 1024)
+            ),
+            false => "ended".to_owned(),
+        }
+    }
+
+    fn note(&self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// What a server is answered, and what it tells.
@@ -163,6 +189,7 @@ impl Connection {
         mode: ClientLifecycleMode,
     ) -> Result<Self, (ClientInitializeError, String)> {
         let changes = Arc::new(AtomicU64::new(0));
+        let too_long = TooLong::default();
         let handler = Handler { changes: Arc::clone(&changes) };
         let (stderr, launch) = (stderr.clone(), launch.clone());
         let unusable = |why: String| (ClientInitializeError::ConnectionClosed(why), String::new());
@@ -179,11 +206,16 @@ impl Connection {
                 let listening = listen(name.to_owned(), said, stderr.clone(), launch.secrets());
                 // What it says belongs to the session that it was started for.
                 let listening = tokio::spawn(listening.in_current_span());
-                let stdout = UntilFailure::of(stdout, &group);
+                let stdout = Output::of(stdout, &group, too_long.clone());
                 let process = Server { group, listening };
                 let transport = AsyncRwTransport::new_client(stdout, stdin);
+                // It would drop a longer message, and wait for it.
+                let transport = transport.with_max_line_length(usize::MAX);
                 match serve_client_with_lifecycle(handler, transport, mode).await {
-                    Ok(service) => Ok(Self { service, process: Some(process), launch, changes }),
+                    Ok(service) => {
+                        let process = Some(process);
+                        Ok(Self { service, process, launch, changes, too_long })
+                    }
                     Err(error) => {
                         let status = process.end().await;
                         Err((gone(error), ending(status, &stderr)))
@@ -195,7 +227,7 @@ impl Connection {
                 let transport = StreamableHttpClientTransport::from_config(config);
                 let service = serve_client_with_lifecycle(handler, transport, mode).await;
                 let service = service.map_err(|error| (error, String::new()))?;
-                Ok(Self { service, process: None, launch, changes })
+                Ok(Self { service, process: None, launch, changes, too_long })
             }
         }
     }
@@ -203,6 +235,11 @@ impl Connection {
     /// Returns the way to the server.
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
         self.service.peer()
+    }
+
+    /// Returns whether the server has sent a message that is too long.
+    pub(super) fn too_long(&self) -> TooLong {
+        self.too_long.clone()
     }
 
     /// Returns how often the server has said that its tools are others.
@@ -225,14 +262,19 @@ impl Connection {
 
 /// What a server says, up to the failure of its program: something that the program has started may
 /// hold its output open for ever. One that ends well may have left the server in another process.
-struct UntilFailure {
+///
+/// It ends also with a message that is too long.
+struct Output {
     stdout: ChildStdout,
     /// Its failure; nothing once that was seen.
     failed: Option<BoxFuture<'static, ()>>,
+    /// How much was read of the message that has not ended.
+    message: usize,
+    too_long: TooLong,
 }
 
-impl UntilFailure {
-    fn of(stdout: ChildStdout, group: &ProcessGroup) -> Self {
+impl Output {
+    fn of(stdout: ChildStdout, group: &ProcessGroup, too_long: TooLong) -> Self {
         let exited = group.exited();
         let failed: BoxFuture<'static, ()> = Box::pin(async move {
             match exited.await {
@@ -241,18 +283,33 @@ impl UntilFailure {
                 Ok(_) | Err(_) => tokio::time::sleep(LAST_WORDS).await,
             }
         });
-        Self { stdout, failed: Some(failed) }
+        Self { stdout, failed: Some(failed), message: 0, too_long }
+    }
+
+    /// Takes note of what was read: each message is a line.
+    fn count(&mut self, read: &[u8]) {
+        // Most of a long message has no end, and that is found fast.
+        let end = read.contains(&b'\n').then(|| read.iter().rposition(|byte| *byte == b'\n'));
+        self.message = match end.flatten() {
+            Some(end) => read.len() - end,
+            None => self.message + read.len(),
+        };
     }
 }
 
-impl AsyncRead for UntilFailure {
+impl AsyncRead for Output {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        match Pin::new(&mut self.stdout).poll_read(context, buffer) {
+        if self.message > MESSAGE_BYTES {
             // Nothing more is read: that is its end.
+            self.too_long.note();
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.stdout).poll_read(context, buffer) {
             Poll::Pending => {
                 if let Some(failed) = &mut self.failed {
                     ready!(failed.as_mut().poll(context));
@@ -260,7 +317,10 @@ impl AsyncRead for UntilFailure {
                 }
                 Poll::Ready(Ok(()))
             }
-            read => read,
+            read => {
+                self.count(buffer.filled().get(before..).unwrap_or_default());
+                read
+            }
         }
     }
 }
@@ -322,7 +382,8 @@ fn http(
         value.set_sensitive(true);
         custom.insert(header, value);
     }
-    Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom))
+    let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom);
+    Ok(config.max_sse_event_size(MESSAGE_BYTES))
 }
 
 /// A pipe that is broken says no more than that its reader is gone.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use adjourn_core::Session;
 use adjourn_driver::{BoxFuture, Environment};
+use rmcp::service::ServiceError;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -194,6 +195,10 @@ async fn list(
     };
     let listed = match tokio::time::timeout(within, connection.peer().list_all_tools()).await {
         Ok(Ok(listed)) => listed,
+        Ok(Err(ServiceError::TransportClosed)) => {
+            let why = format!("it {}", connection.too_long().how());
+            return Err(failed(FailureKind::ToolError, why));
+        }
         Ok(Err(error)) => {
             let error = cause(&error);
             return Err(failed(kind_of(error), chain(error)));
@@ -205,7 +210,7 @@ async fn list(
     };
     let mut toolbox = Toolbox::new();
     for tool in listed {
-        let tool = McpTool::new(server, &tool, connection.peer().clone(), secrets.clone());
+        let tool = McpTool::new(server, &tool, connection, secrets.clone());
         // One tool that cannot be used keeps none of the others away.
         if let Err(error) = tool.and_then(|tool| Ok(toolbox.add(Arc::new(tool))?)) {
             // It may repeat what the server said of the tool, which is for `debug` alone.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::config::McpServer;
-use super::connection::{cause, chain, kind_of};
+use super::connection::{Connection, TooLong, cause, chain, kind_of};
 use super::names::tool_name;
 use super::values::Secrets;
 use crate::tool::{Effect, Tool, ToolCall, ToolError, ToolOutput, ToolSpec};
@@ -29,6 +29,7 @@ pub(super) struct McpTool {
     server: Arc<McpServer>,
     peer: Peer<RoleClient>,
     secrets: Secrets,
+    too_long: TooLong,
 }
 
 impl McpTool {
@@ -39,7 +40,7 @@ impl McpTool {
     pub(super) fn new(
         server: &Arc<McpServer>,
         tool: &rmcp::model::Tool,
-        peer: Peer<RoleClient>,
+        connection: &Connection,
         secrets: Secrets,
     ) -> Result<Self, ToolError> {
         let name = tool.name.to_string();
@@ -62,7 +63,8 @@ impl McpTool {
             kind: Some(kind(&hints).to_owned()),
             ..ToolSpec::new(tool_name(&server.name, &name), description, parameters)
         };
-        Ok(Self { spec, name, server: Arc::clone(server), peer, secrets })
+        let (peer, too_long) = (connection.peer().clone(), connection.too_long());
+        Ok(Self { spec, name, server: Arc::clone(server), peer, secrets, too_long })
     }
 }
 
@@ -91,6 +93,7 @@ impl Tool for McpTool {
     fn call(&self, call: ToolCall) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let (peer, server) = (self.peer.clone(), Arc::clone(&self.server));
         let (name, secrets) = (self.name.clone(), self.secrets.clone());
+        let too_long = self.too_long.clone();
         Box::pin(async move {
             let request = match call.arguments {
                 Value::Object(fields) => {
@@ -105,6 +108,11 @@ impl Tool for McpTool {
                     "{name} wants to ask a person something, which it cannot here"
                 ))),
                 Ok(_) => Err(ToolError::new(format!("{name} answered with something else"))),
+                Err(ServiceError::TransportClosed) => Err(ToolError::new(format!(
+                    "MCP server {:?} {} while {name} ran; whether it was done is not known",
+                    server.name,
+                    too_long.how()
+                ))),
                 Err(error) => Err(failed(&server.name, &name, &error, &secrets)),
             }
         })
@@ -141,9 +149,6 @@ fn failed(server: &str, tool: &str, error: &ServiceError, secrets: &Secrets) -> 
         ServiceError::McpError(error) => {
             ToolError::new(secrets.redact(&format!("{tool} failed: {}", error.message)))
         }
-        ServiceError::TransportClosed => ToolError::new(format!(
-            "MCP server {server:?} ended while {tool} ran; whether it was done is not known"
-        )),
         error => {
             let error = cause(error);
             let why = format!("MCP server {server:?}: {}", chain(error));

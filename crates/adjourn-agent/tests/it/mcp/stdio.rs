@@ -193,6 +193,22 @@ async fn a_server_that_dies_and_leaves_something_behind_is_told_all_the_same() {
     assert!(words(&requests[2]).contains("again"));
 }
 
+/// Its call is not waited for until it takes too long, which would be ten minutes.
+#[tokio::test]
+async fn a_message_that_is_too_long_fails_its_call_with_words_that_name_the_size() {
+    let directory = tempfile::tempdir().unwrap();
+    let calls = vec![call("flood", "17"), call("flood", "65"), call("echo", "again")];
+    let requests = run(&demo(directory.path(), json!({})), calls).await;
+    // It is no more than a long result: the server goes on.
+    let long = words(&requests[1]);
+    assert!(long.contains("what it has sent cannot be taken"), "{long}");
+    let expected = "MCP server \"demo\" was ended: it sent a message of more than 64 MiB while flood \
+                    ran; whether it was done is not known";
+    assert_eq!(words(&requests[2]), expected);
+    assert!(words(&requests[3]).contains("again"));
+    assert_eq!(noted(directory.path(), "started").len(), 2);
+}
+
 #[tokio::test]
 async fn tools_run_by_permission_unless_they_are_always_allowed() {
     let directory = tempfile::tempdir().unwrap();
@@ -213,7 +229,7 @@ async fn a_server_may_have_more_tools_later() {
     let requests = run(&demo(directory.path(), json!({})), calls).await;
     let count = |request: &ModelRequest| request.tools.len();
     // The server says so before it answers the call that brought them.
-    assert_eq!((count(&requests[0]), count(&requests[1])), (11, 12));
+    assert_eq!((count(&requests[0]), count(&requests[1])), (12, 13));
     // Providers take no slash.
     let is_new = |tool: &ToolSpec| tool.name.starts_with("demo__one-more-");
     assert!(requests[1].tools.iter().any(is_new));
@@ -225,7 +241,7 @@ async fn a_tool_that_cannot_be_used_is_left_out_and_only_debug_repeats_what_the_
     let directory = tempfile::tempdir().unwrap();
     let servers = demo(directory.path(), json!({ "DEMO_BROKEN": "hush-1" }));
     let requests = run(&servers, vec![call("echo", "hello")]).await;
-    assert_eq!(requests[0].tools.len(), 11, "all others are there");
+    assert_eq!(requests[0].tools.len(), 12, "all others are there");
     let lines = log.lines();
     let said = |words: &str| lines.iter().find(|line| line.contains(words)).map(String::as_str);
     let warned = said("a tool of an MCP server is left out").unwrap();
