@@ -159,6 +159,9 @@ pub struct ToolCall {
     pub client: Arc<dyn Client>,
     /// Values that are never stored.
     pub environment: Arc<Environment>,
+    /// How long the call may take. Then it is given up, and what it has found so far is lost; a tool
+    /// that takes long returns that a little earlier. Nothing in a test.
+    pub within: Option<Duration>,
     pub(crate) out: Option<Emitter<CallPart>>,
 }
 
@@ -171,6 +174,7 @@ impl ToolCall {
             session: None,
             client: Arc::new(NoClient),
             environment: Arc::default(),
+            within: None,
             out: None,
         }
     }

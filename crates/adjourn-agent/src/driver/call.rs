@@ -70,23 +70,25 @@ async fn attempt(
     out: &Emitter<CallPart>,
 ) -> Result<ToolOutput, ToolError> {
     let name = &call.content.tool;
-    let given = ToolCall {
+    let (clock, limits) = (&driver.clock, &driver.inner.limits);
+    let begun = clock.elapsed();
+    let late_at = begun.saturating_add(limits.tool_timeout);
+    let mut given = ToolCall {
         id: call.content.id.clone(),
         arguments: call.content.arguments(),
         session: Some(Arc::clone(&call.session)),
         client: Arc::clone(&call.client),
         environment: Arc::clone(&call.environment),
+        within: None,
         out: Some(out.clone()),
     };
     // Looking for the tool is a part of the call: a server may hang then, too.
     let (finder, wanted) = (driver.clone(), call.clone());
     let mut running = unharmed(name.clone(), async move {
         let tool = find(&finder, &wanted).await?;
+        given.within = Some(late_at.saturating_sub(finder.clock.elapsed()));
         tool.call(given).await
     });
-    let (clock, limits) = (&driver.clock, &driver.inner.limits);
-    let begun = clock.elapsed();
-    let late_at = begun.saturating_add(limits.tool_timeout);
     let silent_at = begun.saturating_add(limits.stall_threshold);
     let mut told = false;
     loop {

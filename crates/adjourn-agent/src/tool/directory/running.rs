@@ -23,6 +23,9 @@ use crate::tool::{ToolCall, ToolError, ToolOutput};
 const SECONDS: u64 = 120;
 /// The longest time that a model may ask for.
 const MOST_SECONDS: u64 = 3600;
+/// How much of the time of its call a command leaves, at most, to be ended and to say what it said: an
+/// editor may take that long. A call that is given up has no output at all.
+const LEFT_TO_TELL: Duration = Duration::from_secs(15);
 /// How long the last words of a command are waited for, once it and all of its group have ended:
 /// what has left the group may hold them back for ever.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -60,7 +63,8 @@ pub(super) async fn run(
     call: ToolCall,
 ) -> Result<ToolOutput, ToolError> {
     let seconds = timeout_seconds.unwrap_or(SECONDS).clamp(1, MOST_SECONDS);
-    let within = Duration::from_secs(seconds);
+    let asked = Duration::from_secs(seconds);
+    let within = call.within.map_or(asked, |given| asked.min(all_but_the_last(given)));
     let ended = match call.client.abilities().terminals {
         true => terminal::run(&root, &command, within, &call).await?,
         false => None,
@@ -69,6 +73,11 @@ pub(super) async fn run(
         Some(ended) => ended.result(),
         None => here(&root, &command, within).await?.result(),
     }
+}
+
+/// Returns how much of the time of its call a command may have.
+fn all_but_the_last(given: Duration) -> Duration {
+    given.saturating_sub(LEFT_TO_TELL.min(given / 4))
 }
 
 /// Runs a command as a process of this one.
@@ -125,8 +134,8 @@ impl Ended {
         let (code, signal) = match how {
             End::Exited { code, signal } => (code, signal),
             End::TookTooLong(within) => {
-                let why =
-                    format!("the command was ended: it took more than {} s", within.as_secs());
+                let within = (within.as_secs_f64() * 10.0).round() / 10.0;
+                let why = format!("the command was ended: it took more than {within} s");
                 let ToolError { failure, .. } = ToolError::new(&why);
                 blocks.push(Block::text(format!("[{why}]")));
                 return Err(ToolError { failure, blocks, structured: None });

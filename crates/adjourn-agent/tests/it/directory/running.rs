@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use adjourn::Adjourn;
 use adjourn::core::session::{Outcome, State};
 use adjourn_agent::directory::DirectoryTool::Run;
-use adjourn_agent::{Agent, ToolCall};
+use adjourn_agent::{Agent, AgentGuardrails, ToolCall};
 use serde_json::json;
 
 use super::{Desk, words};
-use crate::fixture::{keys, model};
+use crate::fixture::{agent, events, keys, model};
 
 /// Returns whether a process is there, and no mere entry that its parent has not read yet.
 fn runs(pid: &str) -> bool {
@@ -73,6 +73,25 @@ async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
     let said = "begun\n\n[the command was ended: it took more than 1 s]";
     assert_eq!(words(&late.blocks), said);
     until_gone(&desk.text("child")).await;
+}
+
+/// A call that is given up has no output.
+#[tokio::test]
+async fn a_command_that_asks_for_more_time_than_its_call_has_is_ended_before_and_keeps_its_output()
+{
+    let desk = Desk::new();
+    let arguments = json!({ "command": "echo hi; exec sleep 600", "timeout_seconds": 4 });
+    let call = json!({ "tool": "run_command", "arguments": arguments });
+    let model = model(json!([{ "calls": [call] }, { "text": "Done." }]));
+    let guardrails = AgentGuardrails { tool_timeout_s: 2.0, ..AgentGuardrails::default() };
+    let agent = agent(&model).tools(desk.tools.clone().allow_all().tools([Run]));
+    let agent = agent.guardrails(guardrails).build().unwrap();
+    events(agent.run("Run.")).await;
+    let told = model.requests().remove(1).messages;
+    let told = told.iter().find(|message| message.answers.is_some()).unwrap();
+    assert!(told.is_error);
+    let said = "hi\n\n[the command was ended: it took more than 1.5 s]";
+    assert_eq!(words(&told.blocks), said);
 }
 
 #[tokio::test]
