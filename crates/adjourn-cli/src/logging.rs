@@ -83,10 +83,12 @@ pub fn start(settings: &Settings, verb: &Verb) -> Result<bool, Failure> {
 }
 
 /// Returns which lines are logged. Those of libraries may hold what models and servers have said,
-/// which is logged only where everything is.
+/// which is logged only where everything is. Those about MCP servers hold it as it came, with the values
+/// that a server was given in it, and are never logged.
 fn logged_lines(filter: LevelFilter) -> Targets {
     let of_libraries = if filter >= LevelFilter::DEBUG { filter } else { LevelFilter::OFF };
-    Targets::new().with_default(of_libraries).with_target("adjourn", filter)
+    let lines = Targets::new().with_default(of_libraries).with_target("adjourn", filter);
+    lines.with_target("rmcp", LevelFilter::OFF)
 }
 
 /// Returns what is logged. Commands that stay in the foreground tell people what happens already,
@@ -272,9 +274,10 @@ mod tests {
             for target in ["adjourn", "adjourn::host", "adjourn_agent::tool"] {
                 assert_eq!(lines.would_enable(target, &line), ours, "{target} {filter} {line}");
             }
-            for target in ["rmcp::service", "hyper_util", "genai"] {
+            for target in ["hyper_util", "genai"] {
                 assert_eq!(lines.would_enable(target, &line), theirs, "{target} {filter} {line}");
             }
+            assert!(!lines.would_enable("rmcp::service", &line), "{filter} {line}");
         }
     }
 }

@@ -516,6 +516,43 @@ while read -r line; do
 done
 "#;
 
+/// A server of MCP that says in all that it sends what it was given.
+const TELLS: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}, "logging": {}}, "serverInfo": {"name": "'$VALUE'", "version": "1"}}' ;;
+    *'"tools/list"'*) result='{"tools": [{"name": "ask", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}]}' ;;
+    *'"tools/call"'*) result='{"content": [{"type": "text", "text": "'$VALUE'"}]}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "%s"}}\n' "$VALUE"
+  printf '{"jsonrpc": "2.0", "id": %s, "result": %s}\n' "$id" "$result"
+done
+"#;
+
+#[test]
+fn no_level_logs_the_values_of_an_mcp_server_whatever_the_server_sends() {
+    let home = Home::new();
+    let server = json!({
+        "command": "sh", "args": [home.file("server.sh", TELLS)], "env": { "VALUE": "hush-hush-77" },
+    });
+    let servers = json!({ "mcpServers": { "tells": server } });
+    let servers = home.file("mcp.json", &servers.to_string());
+    let answers = r#"
+{"calls": [{"tool": "tells__ask"}]}
+{"text": "Over."}
+"#;
+    let model = format!("scripted:{}", home.file("answers.jsonl", answers));
+    for level in ["debug", "trace"] {
+        let run = ["run", "go", "--model", &model, "--mcp", &servers, "--log", level];
+        let told = home.told(&run);
+        assert_eq!(told.code, 0, "{told:?}");
+        assert!(told.talk.contains("DEBUG"), "{told:?}");
+        assert!(!told.talk.contains("hush-hush"), "{level}: {}", told.talk);
+    }
+}
+
 #[test]
 fn what_an_mcp_server_says_is_logged_at_debug_alone() {
     let home = Home::new();
