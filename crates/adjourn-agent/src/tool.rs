@@ -62,6 +62,13 @@ pub trait ToolSource: Send + Sync + 'static {
         None
     }
 
+    /// Returns what it is called wherever the session runs, if it has a name that no other source of an
+    /// agent has. A person who was asked about a source is then known to have been asked about this
+    /// one, also where the agent has other sources, or has them in another order.
+    fn name(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the tools there are. It is asked before every model call and every tool call, so a
     /// source keeps what it has found.
     ///

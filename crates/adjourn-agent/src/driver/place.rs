@@ -63,10 +63,9 @@ pub(crate) struct Place {
     /// Failures of tools that are still to be met: a person was asked about another one first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unmet: Vec<Failure>,
-    /// Sources of tools, by their places, that a person was asked about in this run and that have
-    /// failed ever since.
+    /// Sources of tools that a person was asked about in this run and that have failed ever since.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) asked_sources: BTreeSet<usize>,
+    pub(crate) asked_sources: BTreeSet<SourceId>,
     /// How many model calls had no known price.
     pub(crate) unpriced_calls: u64,
 }
@@ -91,6 +90,17 @@ impl Counts {
 fn read<'s, T: Default + Deserialize<'s>>(session: &'s Session) -> T {
     let state = session.driver_state.as_deref().unwrap_or("{}");
     json::stored_text(state).unwrap_or_default()
+}
+
+/// Which source of tools it is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum SourceId {
+    /// One without a name, by its place among the sources of the agent. Earlier states have all
+    /// sources so: one that has a name by now is asked about once more.
+    Place(usize),
+    /// One that has a name.
+    Name(String),
 }
 
 /// What is to be done about a failure, decided when it was met.
@@ -209,5 +219,19 @@ impl Place {
             }
         }
         self.instruction = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_read_by_their_places_and_by_their_names() {
+        let state = r#"{"asked_sources":[0,"wiki"]}"#;
+        let place: Place = json::stored_text(state).unwrap();
+        let known = [SourceId::Place(0), SourceId::Name("wiki".to_owned())];
+        assert_eq!(place.asked_sources, known.into());
+        assert!(place.write().contains(r#""asked_sources":[0,"wiki"]"#), "{}", place.write());
     }
 }

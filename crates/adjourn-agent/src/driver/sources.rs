@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use adjourn_core::Session;
 use adjourn_driver::{BoxFuture, Environment};
 
+use super::place::SourceId;
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::tool::{ToolError, ToolSource, Toolbox};
@@ -82,6 +83,12 @@ impl Sources {
         Self { all, told: Arc::default(), owners: Arc::default() }
     }
 
+    /// Returns which source the one at a place is.
+    pub(super) fn id(&self, place: usize) -> SourceId {
+        let name = self.all.get(place).and_then(|source| source.name());
+        name.map_or(SourceId::Place(place), SourceId::Name)
+    }
+
     /// Looks for tools everywhere at once, for as long as the most patient source is waited for. What was
     /// found comes in the order of the sources.
     pub(super) async fn look(
@@ -113,13 +120,13 @@ impl Sources {
 
     /// Looks for the toolbox with a tool, in the source that had it when the model was told of it, or
     /// else in all that may have it: then the first of them counts, and those behind it are not waited
-    /// for. Without one, it returns the failure of the first source that failed, and its place.
+    /// for. Without one, it returns the failure of the first source that failed, and which it is.
     pub(super) async fn find(
         &self,
         session: &Arc<Session>,
         environment: &Arc<Environment>,
         tool: &str,
-    ) -> Result<Option<Arc<Toolbox>>, (usize, ToolError)> {
+    ) -> Result<Option<Arc<Toolbox>>, (SourceId, ToolError)> {
         let owner = self.owners.lock().unwrap_or_else(PoisonError::into_inner).get(tool).copied();
         let asked: Vec<(usize, Arc<dyn ToolSource>)> = match owner {
             Some(place) => {
@@ -137,7 +144,8 @@ impl Sources {
             return Ok(found);
         }
         let mut failures = asked.iter().zip(looking.found);
-        let failure = failures.find_map(|((place, _), found)| Some((*place, found?.err()?)));
+        let failure =
+            failures.find_map(|((place, _), found)| Some((self.id(*place), found?.err()?)));
         failure.map_or(Ok(None), Err)
     }
 

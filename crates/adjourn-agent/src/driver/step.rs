@@ -18,7 +18,7 @@ use super::AgentDriver;
 use super::answer::{Answer, hear};
 use super::call::FAILURE;
 use super::permission::Again;
-use super::place::Place;
+use super::place::{Place, SourceId};
 use super::recover::Flow;
 use super::requested::too_much;
 use crate::events::{AgentEvent, LlmCallCompleted};
@@ -117,7 +117,7 @@ impl Stepping {
         }
         let (toolboxes, failed) = self.driver.toolboxes(&self.step).await;
         self.place.asked_sources.retain(|asked| failed.iter().any(|(source, _)| source == asked));
-        let untold = |(_, failure): &(usize, Failure)| self.driver.sources.is_untold(failure);
+        let untold = |(_, failure): &(SourceId, Failure)| self.driver.sources.is_untold(failure);
         let failed: Vec<_> = failed.into_iter().filter(untold).collect();
         for (_, failure) in &failed {
             // The run goes on without those tools: whoever watches is told as the model is.
@@ -134,7 +134,7 @@ impl Stepping {
             let pending = self.meet_of_source(failure).await;
             if pending.action == Action::AskUser {
                 let of_kind = failed.iter().filter(|(_, other)| other.kind == pending.failure.kind);
-                self.place.asked_sources.extend(of_kind.map(|(source, _)| *source));
+                self.place.asked_sources.extend(of_kind.map(|(source, _)| source.clone()));
             }
             if self.carry_out(pending).await == Flow::Over {
                 return None;
@@ -360,15 +360,15 @@ impl Stepping {
 
 impl AgentDriver {
     /// Returns the tools there are, and why some cannot be had, by the places of their sources.
-    async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<(usize, Failure)>) {
+    async fn toolboxes(&self, step: &Step) -> (Vec<Arc<Toolbox>>, Vec<(SourceId, Failure)>) {
         let mut toolboxes = vec![Arc::clone(&self.inner.toolbox)];
         let mut failures = Vec::new();
         let clock = self.clock.as_ref();
         let found = self.sources.look(&step.session, &step.environment, clock).await;
-        for (source, found) in found.into_iter().enumerate() {
+        for (place, found) in found.into_iter().enumerate() {
             match found {
                 Ok(toolbox) => toolboxes.push(toolbox),
-                Err(error) => failures.push((source, error.failure.bounded())),
+                Err(error) => failures.push((self.sources.id(place), error.failure.bounded())),
             }
         }
         (toolboxes, failures)

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adjourn_agent::{
-    AgentConfig, AgentGuardrails, CallDescription, FailureKind, FunctionTool, ResumeError,
-    RunOutcome, ToolError, ToolSource, Toolbox,
+    AgentBuilder, AgentConfig, AgentGuardrails, CallDescription, FailureKind, FunctionTool,
+    ResumeError, RunOutcome, ToolError, ToolSource, Toolbox,
 };
 use adjourn_core::command::CallResult;
 use adjourn_core::ledger::CallId;
@@ -271,6 +271,44 @@ async fn a_person_is_asked_once_about_a_source_that_stays_as_it_is() {
     assert_eq!(ran.names(), ["look", "look"]);
     let seen = format!("{:?}", model.requests()[0]);
     assert!(seen.contains("log in first"), "the model is told what it has to do without: {seen}");
+}
+
+/// A source of this name that takes no credentials.
+struct Named(&'static str);
+
+impl ToolSource for Named {
+    fn name(&self) -> Option<String> {
+        Some(self.0.to_owned())
+    }
+
+    fn tools(
+        &self,
+        _: Arc<Session>,
+        _: Arc<Environment>,
+    ) -> BoxFuture<'static, Result<Arc<Toolbox>, ToolError>> {
+        let refused = ToolError::of(FailureKind::AuthRequired, format!("{}: log in first", self.0));
+        Box::pin(std::future::ready(Err(refused)))
+    }
+}
+
+/// A client may come back with other servers while the question about one of them is open.
+#[tokio::test(start_paused = true)]
+async fn a_person_is_asked_about_a_source_that_has_come_in_the_place_of_another() {
+    let model = model(json!([{ "text": "Done." }]));
+    let with = |sources: &[&'static str]| {
+        let add =
+            |built: AgentBuilder, name: &&'static str| built.tool_source(Arc::new(Named(name)));
+        sources.iter().fold(agent(&model), add).build().unwrap()
+    };
+    let first = question(&events(with(&["wiki"]).run("Look.")).await);
+    assert!(first.question.contains("wiki: log in first"), "{}", first.question);
+    let others = with(&["docs", "wiki"]);
+    let run = others.resume(&first.suspension_record, "go on without it").await.unwrap();
+    let second = question(&events(run).await);
+    assert!(second.question.contains("docs: log in first"), "{}", second.question);
+    let others = with(&["wiki", "docs"]);
+    let run = others.resume(&second.suspension_record, "go on without it, too").await.unwrap();
+    assert_eq!(text(&events(run).await), "Done.", "each was asked about once, wherever it stands");
 }
 
 /// What a person is asked about comes back behind what the person was asked about meanwhile.

@@ -67,6 +67,10 @@ impl ToolSource for McpSource {
         Some(Arc::new(Self::new(server, directory, self.within)))
     }
 
+    fn name(&self) -> Option<String> {
+        Some(self.server.name.clone())
+    }
+
     fn patience(&self) -> Duration {
         // It is connected, perhaps in another way after the first, and asked for its tools, each within
         // that time.
