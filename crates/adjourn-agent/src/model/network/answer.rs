@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use genai::chat::{
@@ -16,6 +18,10 @@ use tracing::{Dispatch, dispatcher};
 
 use super::names::ToolNames;
 use crate::model::{FinishReason, ModelCall, ModelPart, ModelUsage};
+
+/// How many places for calls an answer may leave out between two calls. Servers count from 0 or 1, and
+/// some count what is no call, too.
+const PLACES_LEFT_OUT: u64 = 8;
 
 /// A provider's answer, as it comes.
 pub(super) struct Answer {
@@ -44,11 +50,7 @@ impl Answer {
             return Some(Ok(part));
         }
         loop {
-            let event = poll_fn(|context| {
-                let mut poll = || Pin::new(&mut self.stream).poll_next(context);
-                // It logs the bodies of answers as they are, key and conversation included.
-                dispatcher::with_default(&Dispatch::none(), &mut poll)
-            });
+            let event = poll_fn(|context| poll(&mut self.stream, context));
             return Some(Ok(match event.await? {
                 Ok(ChatStreamEvent::Chunk(chunk)) => ModelPart::Text(chunk.content),
                 Ok(ChatStreamEvent::ReasoningChunk(chunk)) => ModelPart::Thought(chunk.content),
@@ -108,6 +110,27 @@ impl Answer {
         self.last.push_back(ModelPart::Finished(reason));
     }
 }
+
+/// Waits for what genai makes of the next frame, unless that frame is refused.
+fn poll(
+    stream: &mut ChatStream,
+    context: &mut Context<'_>,
+) -> Poll<Option<genai::Result<ChatStreamEvent>>> {
+    let mut poll = || Pin::new(&mut *stream).poll_next(context);
+    // It logs the bodies of answers as they are, key and conversation included.
+    let mut poll = || dispatcher::with_default(&Dispatch::none(), &mut poll);
+    // The stream is not polled again behind a refusal.
+    match catch_unwind(AssertUnwindSafe(&mut poll)) {
+        Ok(polled) => polled,
+        Err(cause) => match cause.downcast::<Refused>() {
+            Ok(refused) => Poll::Ready(Some(Err(refused.0))),
+            Err(panic) => resume_unwind(panic),
+        },
+    }
+}
+
+/// Why a frame is refused.
+struct Refused(genai::Error);
 
 /// Returns the thoughts of an answer that its provider has signed, as Anthropic has them.
 fn signed_thoughts(content: Option<&MessageContent>) -> Option<Vec<Value>> {
@@ -175,6 +198,8 @@ struct Seen {
     /// Whether the answer is a refusal in the words of `OpenAI`: a field of its own beside the
     /// content.
     refusal: AtomicBool,
+    /// The highest place that a call has had.
+    highest: AtomicU64,
 }
 
 impl Frames {
@@ -186,16 +211,37 @@ impl Frames {
     fn tell_refusal(&self) -> bool {
         self.0.refusal.load(Ordering::Relaxed)
     }
+
+    /// Takes note of the places of the calls in a frame in the format of `OpenAI`. Returns one that is
+    /// far beyond those before it.
+    fn far_place(&self, frame: &Value) -> Option<u64> {
+        let calls = frame.pointer("/choices/0/delta/tool_calls").and_then(Value::as_array)?;
+        let mut places = calls.iter().filter_map(|call| call.get("index").and_then(Value::as_u64));
+        places.find(|place| {
+            let before = self.0.highest.fetch_max(*place, Ordering::Relaxed);
+            *place > before.saturating_add(PLACES_LEFT_OUT)
+        })
+    }
 }
 
 impl ChatFrameSink for Frames {
-    fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
+    fn on_frame(&self, context: &FrameCtx, frame: RawFrameRef<'_>) {
         self.0.any.store(true, Ordering::Relaxed);
-        // Most frames have no such field, and are not read twice.
-        if !frame.data.contains("\"refusal\"") {
+        // Most frames have no such field, and are not read twice. The name of a field may be escaped.
+        let has = |name| frame.data.contains(name);
+        if !has("refusal") && !has("tool_calls") && !has("\\u") {
             return;
         }
         let json = frame.json();
+        // genai makes room for all calls up to the place of one, right behind this: a number alone would
+        // take all memory of the process. A sink returns nothing, so unwinding is the only way to keep
+        // the frame from it; no message of a panic is printed.
+        if let Some(place) = json.as_ref().and_then(|json| self.far_place(json)) {
+            let cause = format!("it has a call at the place {place}, far beyond all others");
+            let error = Box::from(cause.as_str());
+            let model_iden = context.model_iden.clone();
+            resume_unwind(Box::new(Refused(genai::Error::WebStream { model_iden, cause, error })));
+        }
         let words = json.as_ref().and_then(|json| json.pointer("/choices/0/delta/refusal"));
         if words.and_then(Value::as_str).is_some_and(|words| !words.is_empty()) {
             self.0.refusal.store(true, Ordering::Relaxed);

@@ -166,6 +166,29 @@ async fn an_answer_that_is_cut_off_does_not_count_as_one() {
     }
 }
 
+/// Room for all calls up to that place would take more memory than there is.
+#[tokio::test]
+async fn a_call_at_a_place_far_beyond_all_others_breaks_the_answer_off() {
+    let call = |place: u32| {
+        let function = json!({ "name": "look", "arguments": "{}" });
+        let call = json!({ "index": place, "id": format!("c{place}"), "function": function });
+        chunk(&json!({ "tool_calls": [call] }), None)
+    };
+    let done = || [chunk(&json!({}), Some("tool_calls")), "data: [DONE]\n\n".to_owned()];
+    let escaped = call(u32::MAX).replace("tool_calls", r"tool\u005fcalls");
+    for far in [call(30_000_000), escaped, call(20)] {
+        let frames = [call(0), call(1), far].into_iter().chain(done());
+        let server = Server::start(vec![Reply::events(frames)]).await;
+        let error = failure(&*model_at(OPENAI, &server)).await;
+        assert_eq!(error.kind, FailureKind::TransientProvider, "{error:?}");
+        assert!(error.message.contains("it has a call at the place "), "{error}");
+    }
+    // As many calls as there are: how many may run is not decided here.
+    let server = Server::start(vec![Reply::events((0..80).map(call).chain(done()))]).await;
+    let parts = heard(&*model_at(OPENAI, &server), request("Hello?")).await;
+    assert_eq!(parts.iter().filter(|part| matches!(part, Ok(ModelPart::Call(_)))).count(), 80);
+}
+
 #[tokio::test]
 async fn a_provider_that_is_not_there_is_named() {
     let server = Server::start(Vec::new()).await;
