@@ -29,7 +29,8 @@ use tokio::runtime::Runtime;
 const AT_ONCE: usize = 12;
 
 /// Scenarios whose run is over with its last call. A model has the last word: a suspend that waits for
-/// the call finds a run that is not over, and keeps no outcome.
+/// the call finds a run that is not over, and keeps no outcome. Tests of `engine` show both behaviours
+/// behind the last words of a model.
 const OVER_WITH_A_CALL: &[&str] =
     &["suspend-as-the-run-ends.json", "suspend-kept-outcome-and-input.json"];
 

@@ -1,5 +1,6 @@
 //! The same agent, run by an engine with a store.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use adjourn::core::carry::Budget;
 use adjourn::core::command::Mode;
 use adjourn::core::event::What;
-use adjourn::core::session::{Outcome, Wait};
-use adjourn::{Adjourn, SessionRef};
+use adjourn::core::session::{Outcome, Prior, State, Wait};
+use adjourn::{Adjourn, RunningHost, SessionRef, Suspension};
 use adjourn_agent::{
     AddBudget, Agent, AgentGuardrails, Clock, FailureKind, FunctionTool, Payload, ResumeError,
     ScriptedModel, SuspensionRecord, ToolError, ToolSource, Toolbox,
@@ -255,6 +256,66 @@ async fn a_pause_that_is_lifted_allows_no_call() {
             session.finished().await.unwrap();
         }
         assert!(ran.names().is_empty(), "{mode:?}: no person has allowed it");
+        host.stop().await.unwrap();
+    }
+}
+
+/// A session in an engine that was paused while its agent said its last words, with the pause, the
+/// model and the host. The directory is that of its store.
+async fn paused_behind_the_last_words(
+    directory: &Path,
+    mode: Mode,
+    later: Value,
+) -> (SessionRef, Suspension, Arc<ScriptedModel>, RunningHost) {
+    let adjourn = Adjourn::open(directory.join("agents.db")).await.unwrap();
+    let model = model(json!([{ "text": "It is built.", "ms": 1000 }, later]));
+    let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("builder").build().unwrap();
+    let session = adjourn.create_with(agent.driver_spec()).prompt("Build.").await.unwrap();
+    let host = adjourn.host().driver("builder", move |_| agent.clone()).start().await.unwrap();
+    until("the model speaks", || model.requests().len() == 1).await;
+    // It returns when the session is parked: behind the words that nothing follows.
+    let paused = session.suspend().mode(mode).await.unwrap();
+    let state = session.load().await.unwrap();
+    assert_eq!(state.memory.last_words, "It is built.", "{mode:?}");
+    let State::Suspended(suspended) = &state.state else { panic!("{state:?}") };
+    let Prior::Kept(kept) = &suspended.prior else { panic!("{suspended:?}") };
+    assert_eq!(kept.end.outcome, Outcome::Completed, "{mode:?}");
+    (session, paused, model, host)
+}
+
+/// The behaviour of `suspend-as-the-run-ends` in `conformance/`, which ends with a call.
+#[tokio::test]
+async fn a_suspend_that_the_last_words_overtake_is_not_lost_and_keeps_the_outcome() {
+    for mode in [Mode::FinishStep, Mode::WaitForCompletion] {
+        let directory = tempfile::tempdir().unwrap();
+        let later = json!({ "text": "More." });
+        let (session, paused, model, host) =
+            paused_behind_the_last_words(directory.path(), mode, later).await;
+        session.resume().handle(paused.handle).await.unwrap();
+        assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+        assert_eq!(session.load().await.unwrap().state, State::Idle, "{mode:?}");
+        assert_eq!(model.requests().len(), 1, "{mode:?}: the run was over");
+        host.stop().await.unwrap();
+    }
+}
+
+/// The behaviour of `suspend-kept-outcome-and-input` in `conformance/`, which ends with a call.
+#[tokio::test]
+async fn an_input_behind_the_last_words_starts_the_next_run() {
+    for mode in [Mode::FinishStep, Mode::WaitForCompletion] {
+        let directory = tempfile::tempdir().unwrap();
+        let later = json!({ "text": "Built again." });
+        let (session, paused, model, host) =
+            paused_behind_the_last_words(directory.path(), mode, later).await;
+        let first = session.load().await.unwrap().run().unwrap().id;
+        session.resume().handle(paused.handle).input("once more").await.unwrap();
+        until("the model is asked again", || model.requests().len() == 2).await;
+        let run = session.finished().await.unwrap();
+        assert_eq!(run.end.outcome, Outcome::Completed, "{mode:?}");
+        assert_ne!(run.id, first, "{mode:?}: it is a run of its own");
+        assert_eq!(session.load().await.unwrap().memory.last_words, "Built again.");
+        let told = model.requests().pop().unwrap().messages;
+        assert!(format!("{:?}", told.last()).contains("once more"), "{told:?}");
         host.stop().await.unwrap();
     }
 }
