@@ -17,7 +17,7 @@ use adjourn::{Filter, Query};
 
 use crate::error::Error;
 use crate::face::{Asked, Face, Found, is_exported, to_json};
-use crate::fold::Runs;
+use crate::fold::{Run, Runs};
 use crate::params::{List, Params};
 use crate::projection::{BYTES, CONTEXT};
 use crate::standing::Standing;
@@ -40,7 +40,15 @@ impl<S: Store> Face<S> {
         let behind = list.page_token.as_deref().map(Place::read).transpose()?;
         let mut chosen = Chosen::new(&list, behind, asked);
         self.choose(asked, &list, &mut chosen).await.map_err(of)?;
-        let Chosen { total, front, .. } = chosen;
+        self.show_page(chosen).await
+    }
+
+    /// Shows the tasks of a page as they are now. What was chosen may have changed since: one that is
+    /// not wanted any more is left out, and the others are in the order in which they came to where
+    /// they are shown. The next page goes on behind the last place that was chosen.
+    async fn show_page(&self, chosen: Chosen<'_>) -> Result<String, Error> {
+        let Chosen { list, asked, total, front, .. } = chosen;
+        let of = |error| Error::of(error, "", asked.method.family);
         let mut is_last = front.len() <= list.page_size;
         let (mut tasks, mut last, mut room) = (Vec::new(), None, BYTES);
         let adjourn = self.as_caller(asked.caller);
@@ -54,18 +62,22 @@ impl<S: Store> Face<S> {
                 runs => runs.map_err(of)?,
             };
             let found = Found { session, runs, run: place.run };
-            if found.run().is_some() {
-                let task = self.show(asked, &found, list.wanted).await?;
-                let task = to_json(&task.written(asked.method.version));
-                if task.len() > room && !tasks.is_empty() {
-                    // It is the first one of the next page.
-                    (last, is_last) = (behind, false);
-                    break;
-                }
-                room = room.saturating_sub(task.len());
-                tasks.push(task);
+            let Some(run) = found.run().map(ListedRun::of) else { continue };
+            if !is_wanted(&run, list, asked) {
+                continue;
             }
+            let task = self.show(asked, &found, list.wanted).await?;
+            let task = to_json(&task.written(asked.method.version));
+            if task.len() > room && !tasks.is_empty() {
+                // It is the first one of the next page.
+                (last, is_last) = (behind, false);
+                break;
+            }
+            room = room.saturating_sub(task.len());
+            tasks.push((Reverse(Place::of(&run)), task));
         }
+        tasks.sort_unstable_by_key(|(place, _)| *place);
+        let tasks: Vec<_> = tasks.into_iter().map(|(_, task)| task).collect();
         let next = last.filter(|_| !is_last);
         let next = next.map(|place| place.to_string()).unwrap_or_default();
         let (tasks, size) = (tasks.join(","), list.page_size);
@@ -174,7 +186,7 @@ impl<'a> Chosen<'a> {
     fn take(&mut self, session: SessionId, runs: &[ListedRun]) {
         for run in runs.iter().filter(|run| is_wanted(run, self.list, self.asked)) {
             self.total += 1;
-            let place = Place { since: run.since, run: run.id };
+            let place = Place::of(run);
             if self.behind.is_some_and(|seen| place >= seen) {
                 continue;
             }
@@ -197,6 +209,12 @@ struct ListedRun {
     id: RunId,
     standing: Standing,
     since: Timestamp,
+}
+
+impl ListedRun {
+    const fn of(run: &Run) -> Self {
+        Self { id: run.id, standing: run.standing, since: run.since }
+    }
 }
 
 /// Where the runs of sessions stand, as of the revision at which they were last listed.
@@ -242,10 +260,7 @@ impl Listed {
 
     fn put(&self, tenant: &Arc<str>, id: SessionId, runs: &Runs, walk: u64) -> Arc<[ListedRun]> {
         let revision = runs.revision();
-        let runs = runs.all().iter();
-        let runs: Arc<[_]> = runs
-            .map(|run| ListedRun { id: run.id, standing: run.standing, since: run.since })
-            .collect();
+        let runs: Arc<[_]> = runs.all().iter().map(|run| ListedRun::of(run)).collect();
         let mut kept = self.kept();
         let count: usize = kept.tenants.values().map(HashMap::len).sum();
         let sessions = kept.tenants.entry(Arc::clone(tenant)).or_default();
@@ -268,6 +283,10 @@ struct Place {
 }
 
 impl Place {
+    const fn of(run: &ListedRun) -> Self {
+        Self { since: run.since, run: run.id }
+    }
+
     fn read(token: &str) -> Result<Self, Error> {
         let wrong = || Error::invalid("pageToken", "expected the token of the page before");
         let (since, run) = token.split_once('.').ok_or_else(wrong)?;
@@ -279,5 +298,102 @@ impl Place {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.since.as_millis(), self.run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use adjourn::core::carry::Budget;
+    use adjourn::core::driver::DriverSpec;
+    use adjourn::store::Sqlite;
+    use adjourn_testkit::host::Fixture;
+    use adjourn_testkit::store::TENANT;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::arrived::Given;
+    use crate::caller::{Caller, Scope};
+    use crate::face::{Agent, Answer};
+    use crate::method::Method;
+    use crate::version::{Activated, Profile};
+
+    fn face(fixture: &Fixture) -> Face<Sqlite> {
+        let agent = Agent {
+            name: "worker".to_owned(),
+            description: "Works".to_owned(),
+            driver: DriverSpec::script(r#"{"steps": [{"say": "done"}]}"#),
+            budget: Budget::default(),
+            pausable: true,
+        };
+        Face::new(fixture.adjourn(), agent, Profile::Adjourn)
+    }
+
+    fn asked<'a>(caller: &'a Caller, method: &str) -> Asked<'a> {
+        Asked {
+            caller,
+            method: Method::named(method).unwrap(),
+            activated: Activated { pause: true, states: true },
+            last_event: None,
+            trace: None,
+            url: None,
+            stopping: None,
+        }
+    }
+
+    /// Asks for something that is granted.
+    async fn result(face: &Face<Sqlite>, asked: &Asked<'_>, params: Value) -> Value {
+        match face.ask(asked, Given::new(params, None)).await.unwrap() {
+            Answer::Result(json) => adjourn::core::json::stored_text(&json).unwrap(),
+            Answer::Stream(_) => panic!("a stream"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_shows_the_tasks_that_match_when_they_are_shown_in_their_order_then() {
+        let fixture = Fixture::new();
+        let face = face(&fixture);
+        let scopes = Scope::ALL.into_iter().collect();
+        let caller = Caller { name: "ann".into(), tenant: TENANT.into(), scopes };
+        let mut begun = Vec::new();
+        for number in 0..5 {
+            fixture.clock.advance(Duration::from_secs(1));
+            let message = json!({ "messageId": format!("m{number}"), "role": "ROLE_USER",
+                                  "parts": [{ "text": "go" }] });
+            let params = json!({ "message": message, "configuration": { "blocking": false } });
+            let sent = result(&face, &asked(&caller, "message/send"), params).await;
+            begun.push(sent["id"].as_str().unwrap().to_owned());
+        }
+        let params = json!({ "status": "TASK_STATE_WORKING", "pageSize": 3 });
+        let (list, lists) =
+            (List::read(Params::read(&params).unwrap()).unwrap(), asked(&caller, "ListTasks"));
+        let mut chosen = Chosen::new(&list, None, &lists);
+        face.choose(&lists, &list, &mut chosen).await.unwrap();
+
+        // Of the three of the page, one is paused and one is paused and resumed before it is shown.
+        let (pause, resume) = (asked(&caller, "PauseTask"), asked(&caller, "ResumeTask"));
+        for (task, goes_on) in [(&begun[3], false), (&begun[2], true)] {
+            fixture.clock.advance(Duration::from_secs(1));
+            result(&face, &pause, json!({ "taskId": task })).await;
+            if goes_on {
+                result(&face, &resume, json!({ "taskId": task })).await;
+            }
+        }
+        let page = face.show_page(chosen).await.unwrap();
+        let page: Value = adjourn::core::json::stored_text(&page).unwrap();
+        let shown: Vec<_> = page["tasks"].as_array().unwrap().iter().collect();
+        assert!(shown.iter().all(|task| task["status"]["state"] == "TASK_STATE_WORKING"), "{page}");
+        let ids: Vec<_> = shown.iter().map(|task| task["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, [&begun[2], &begun[4]], "the one that changed last comes first");
+        let times: Vec<_> = shown.iter().map(|task| &task["status"]["timestamp"]).collect();
+        assert!(times.is_sorted_by_key(|time| Reverse(time.as_str())), "{times:?}");
+        // The next page goes on behind the last that was chosen.
+        let params = json!({ "status": "TASK_STATE_WORKING", "pageSize": 3,
+                             "pageToken": page["nextPageToken"] });
+        let next = result(&face, &lists, params).await;
+        let next: Vec<_> = next["tasks"].as_array().unwrap().iter().collect();
+        let ids: Vec<_> = next.iter().map(|task| task["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, [&begun[1], &begun[0]]);
     }
 }
