@@ -204,9 +204,19 @@ impl<S: Store> Face<S> {
         let Some(context) = &message.context else {
             return self.found(asked, message, message.entry(), None).await;
         };
-        let Some(first) = self.first_of(asked, context).await? else {
-            let context = Some((context.as_str(), None));
-            return self.found(asked, message, message.entry(), context).await;
+        let first = match self.first_of(asked, context).await? {
+            Some(first) => first,
+            None => {
+                let alone = Some((context.as_str(), None));
+                match self.found(asked, message, message.entry(), alone).await {
+                    // Another message was faster: the context has a first session by now.
+                    Err(adjourn::Error::Refused(Rejected::NameTaken { session, .. })) => {
+                        let first = self.first_of(asked, context).await?;
+                        first.unwrap_or_else(|| self.as_caller(asked.caller).session(session))
+                    }
+                    found => return found,
+                }
+            }
         };
         let id = message.journaled_id(asked.caller);
         let prompt = first.prompt(message.entry()).reach(Reach::Nothing).message_id(id);
@@ -222,7 +232,8 @@ impl<S: Store> Face<S> {
         }
     }
 
-    /// Creates a session for a message.
+    /// Creates a session for a message. Without a first one in its context, it is to be that, and is
+    /// refused if there is one by then.
     async fn found(
         &self,
         asked: &Asked<'_>,
@@ -235,10 +246,10 @@ impl<S: Store> Face<S> {
         create = create.message_id(message.journaled_id(asked.caller));
         create = create.once(message.key(asked.caller));
         if let Some((context, first)) = context {
-            create = create.label(CONTEXT, context);
-            if let Some(first) = first {
-                create = create.parent(first);
-            }
+            create = match first {
+                Some(first) => create.label(CONTEXT, context).parent(first),
+                None => create.own_label(CONTEXT, context),
+            };
         }
         let (session, commit) = create.with_commit().await?;
         let run = begun(&commit).ok_or(adjourn::Error::NotFound(session.id()))?;

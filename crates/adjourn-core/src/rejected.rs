@@ -179,10 +179,11 @@ pub enum Rejected {
         /// The phase that the session is in.
         phase: Phase,
     },
-    /// An open session of the tenant has the name that a new one is to have.
+    /// An open session of the tenant has the name that a new one is to have, or the label that is to
+    /// be the new one's alone.
     #[error("session {session} is called {name:?}")]
     NameTaken {
-        /// The name.
+        /// The name, or the value of the label.
         name: String,
         /// The session that has it.
         session: SessionId,

@@ -365,7 +365,12 @@ pub(crate) fn stays(mark: &str) -> bool {
 
 /// Returns the mark of sessions with a name.
 pub(crate) fn name_mark(name: &str) -> String {
-    Mark::Label(Founding::NAME, name).to_string()
+    label_mark(Founding::NAME, name)
+}
+
+/// Returns the mark of sessions with a label.
+pub(crate) fn label_mark(key: &str, value: &str) -> String {
+    Mark::Label(key, value).to_string()
 }
 
 /// Returns the directory of a session.

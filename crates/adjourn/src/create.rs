@@ -36,6 +36,8 @@ pub struct CreateBuilder<S: Store = Sqlite> {
     prompt: Option<Message>,
     message_id: Option<String>,
     once: Option<String>,
+    /// The label that is to be its alone.
+    own_label: Option<String>,
 }
 
 impl<S: Store> CreateBuilder<S> {
@@ -62,6 +64,7 @@ impl<S: Store> CreateBuilder<S> {
             prompt: None,
             message_id: None,
             once: None,
+            own_label: None,
         }
     }
 
@@ -88,6 +91,16 @@ impl<S: Store> CreateBuilder<S> {
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.founding.labels.insert(key.into(), value.into());
         self
+    }
+
+    /// Adds a label that is to be its alone among the open sessions of the tenant, as far as the commit
+    /// that creates it can tell: with [`label`](Self::label), others may get the same one later. If
+    /// one has it, no session is created, and the refusal
+    /// ([`Rejected::NameTaken`](adjourn_core::Rejected::NameTaken)) names that one.
+    pub fn own_label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        let key = key.into();
+        self.own_label = Some(key.clone());
+        self.label(key, value)
     }
 
     /// Names the session on whose behalf this one is made: one of the same tenant, which must be
@@ -159,7 +172,8 @@ impl<S: Store> CreateBuilder<S> {
     }
 
     async fn commit(self) -> Result<(SessionRef<S>, Done), Error> {
-        let Self { adjourn, by, founding, misplaced_config, prompt, message_id, once } = self;
+        let Self { adjourn, by, founding, misplaced_config, prompt, message_id, once, own_label } =
+            self;
         if misplaced_config {
             let problem = format!("{} agents have none", founding.driver.kind.name());
             return Err(Rejected::Invalid { path: "config".to_owned(), problem }.into());
@@ -175,6 +189,9 @@ impl<S: Store> CreateBuilder<S> {
             prompt.map(|message| prompt_request(id, by.clone(), &message, message_id).once(once));
         let prompted = prompt.is_some();
         let work = move |tx: &mut Transaction<'_>| -> Result<Done, CommandError> {
+            if let Some(label) = own_label {
+                tx.check_own_label(&founding, &label)?;
+            }
             let mut done = tx.create(by, founding)?;
             if let Some(prompt) = prompt {
                 let Done { session, events, answered } = tx.command(prompt)?;

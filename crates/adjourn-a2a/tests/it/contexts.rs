@@ -1,5 +1,7 @@
 //! Contexts: which session a message goes to, and lists of tasks.
 
+use std::sync::Arc;
+
 use adjourn::SessionRef;
 use adjourn_testkit::host::Fixture;
 use serde_json::{Value, json};
@@ -98,6 +100,37 @@ async fn a_context_may_have_the_name_that_the_peer_gives_it() {
     wrong["taskId"] = second["id"].clone();
     wrong["contextId"] = "another".into();
     assert_eq!(peer.refused("message/send", json!({ "message": wrong })).await.0, -32602);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_messages_that_come_first_to_a_context_at_once_one_founds_it_and_the_others_know_of_it()
+{
+    let fixture = Fixture::new();
+    let servers = [
+        Arc::new(Peer::new(&fixture, PARKS)),
+        Arc::new(Peer::on(fixture.another_adjourn(), PARKS)),
+    ];
+    for round in 0..5 {
+        let name = json!(format!("conversation-{round}"));
+        let mut sending = tokio::task::JoinSet::new();
+        for number in 0..8 {
+            let (server, name) = (Arc::clone(&servers[number % 2]), name.clone());
+            let id = format!("m{round}-{number}");
+            sending.spawn(async move { send(&server, &id, Some(&name)).await });
+        }
+        let (mut first, mut parents) = (Vec::new(), Vec::new());
+        while let Some(task) = sending.join_next().await {
+            let task = task.unwrap();
+            assert_eq!(task["contextId"], name);
+            let session = session_of(&fixture, &task).await;
+            match session.load().await.unwrap().parent {
+                Some(parent) => parents.push(parent),
+                None => first.push(session.id()),
+            }
+        }
+        assert_eq!((first.len(), parents.len()), (1, 7), "{first:?}, {parents:?}");
+        assert!(parents.iter().all(|parent| *parent == first[0]), "{first:?}, {parents:?}");
+    }
 }
 
 #[tokio::test]

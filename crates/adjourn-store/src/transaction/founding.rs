@@ -9,7 +9,7 @@ use adjourn_record::chain::Tip;
 use super::{Done, Transaction, unencodable};
 use crate::error::CommandError;
 use crate::fold::damaged;
-use crate::query::{marks, name_mark, record_mark};
+use crate::query::{label_mark, marks, name_mark, record_mark};
 use crate::rows::{EntryNo, SessionNo, SessionRow, TenantNo};
 
 impl Transaction<'_> {
@@ -22,6 +22,23 @@ impl Transaction<'_> {
         let (marks, name) = (marks(&founding), founding.name().map(str::to_owned));
         let events = Session::create(&facts, founding)?;
         self.found(facts, events, (&marks, name), Vec::new(), None)
+    }
+
+    /// Refuses a session whose label is to be its alone, if an open one of its tenant has it.
+    ///
+    /// # Errors
+    /// Another session has it, or the store fails.
+    pub fn check_own_label(
+        &mut self,
+        founding: &Founding,
+        label: &str,
+    ) -> Result<(), CommandError> {
+        let Some(value) = founding.labels.get(label) else { return Ok(()) };
+        let tenant = self.rows.tenant(&founding.tenant)?;
+        match self.rows.open_with(tenant, &label_mark(label, value))? {
+            Some(session) => Err(Rejected::NameTaken { name: value.clone(), session }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Makes a session that goes on from where a portable record says that it was parked, with what
