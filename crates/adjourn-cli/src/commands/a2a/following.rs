@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use adjourn_a2a::client::{Ask, Outgoing, ReadEvent, Reply, Said, Seen};
+use serde_json::{Map, Value};
 
 use super::connection::{Connection, Events};
 use super::shown;
@@ -14,7 +15,8 @@ use crate::terminal::{Look, Output};
 
 /// How often a connection is made again that tells nothing before it breaks.
 const TRIES: u32 = 6;
-/// How long to wait before the first of these, and twice as long before each that follows.
+/// How long to wait before the first of these, and twice as long before each that follows; no longer
+/// than before the last of them where the agent tells again and again what was told before.
 const WAIT: Duration = Duration::from_millis(250);
 /// How often an agent is asked that does not tell by itself.
 const POLL: Duration = Duration::from_secs(1);
@@ -33,6 +35,17 @@ pub struct Following<'a> {
     line: Option<String>,
     /// How often the connection has broken without telling anything.
     broken: u32,
+    /// How often it has ended or broken without telling anything new.
+    quiet: u32,
+}
+
+/// As much as was told of a task, to see whether a connection has told anything new.
+#[derive(PartialEq)]
+struct Told {
+    state: Option<String>,
+    pause: Option<Map<String, Value>>,
+    /// How long all is that was said.
+    said: usize,
 }
 
 impl<'a> Following<'a> {
@@ -46,6 +59,7 @@ impl<'a> Following<'a> {
             said: BTreeMap::new(),
             line: None,
             broken: 0,
+            quiet: 0,
         }
     }
 
@@ -91,9 +105,11 @@ impl<'a> Following<'a> {
         self.end()
     }
 
-    /// Watches a task until the stream ends or breaks.
+    /// Watches a task until the stream ends or breaks, and waits a while if there is more to watch.
+    /// Some agents end the stream of a task that goes on: they are asked ever less often for as long
+    /// as they tell nothing new.
     async fn subscribe(&mut self, task: &str, signals: &mut Signals) -> Result<(), Failure> {
-        let last_event = self.last_event.clone();
+        let (last_event, before) = (self.last_event.clone(), self.told());
         let ask = Ask::Subscribe { task, last_event: last_event.as_deref() };
         let stream = tokio::select! {
             stream = self.connection.stream(&ask) => stream,
@@ -124,10 +140,17 @@ impl<'a> Following<'a> {
             return Err(Failure::other(message).hint(hint));
         }
         self.end_line();
-        if self.broken == 1 {
+        self.quiet = if self.told() == before { self.quiet.saturating_add(1) } else { 1 };
+        if self.quiet == 1 {
             self.output.talk(&format!("[the stream broke off: {why}; trying again]"));
         }
-        self.sleep(WAIT * 2u32.saturating_pow(self.broken - 1), signals).await
+        self.sleep(WAIT * 2u32.pow(self.quiet.min(TRIES).saturating_sub(1)), signals).await
+    }
+
+    fn told(&self) -> Told {
+        let Seen { state, pause, .. } = &self.seen;
+        let said = self.said.values().map(String::len).sum();
+        Told { state: state.clone(), pause: pause.clone(), said }
     }
 
     /// Looks at a task after a while.

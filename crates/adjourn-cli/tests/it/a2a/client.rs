@@ -1,7 +1,8 @@
 //! `adjourn a2a`: a person tries an agent, ours and others.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -271,6 +272,30 @@ fn a_stream_that_breaks_is_gone_on_with_behind_the_last_event() {
     let told = home.told(&["a2a", "send", &peer.url, "go"]);
     assert_eq!((told.code, told.data.as_str()), (0, "one \ntwo\n"), "{told:?}");
     assert!(told.talk.contains("[the stream broke off"), "{told:?}");
+}
+
+#[test]
+fn an_agent_that_ends_its_streams_early_is_asked_ever_less_often_and_that_is_said_once() {
+    let home = Home::new();
+    let asked = AtomicUsize::new(0);
+    let peer = FakePeer::start(move |heard: &Heard, url: &str| {
+        let told = match heard.method() {
+            "" => return object(&plain_card(url)),
+            "tasks/resubscribe" if asked.fetch_add(1, Ordering::SeqCst) >= 3 => task("completed"),
+            _ => task("working"),
+        };
+        let told = json!({ "jsonrpc": "2.0", "id": 1, "result": told });
+        (200, "text/event-stream", format!("data: {told}\n\n"))
+    });
+    let before = Instant::now();
+    let told = home.told(&["a2a", "send", &peer.url, "go"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(told.talk.matches("[the stream broke off").count(), 1, "{told:?}");
+    // It has waited three times, each time twice as long.
+    assert!(before.elapsed() > Duration::from_millis(1750), "{told:?}");
+    let methods: Vec<_> = peer.heard().iter().map(|heard| heard.method().to_owned()).collect();
+    let watched = methods.iter().filter(|method| *method == "tasks/resubscribe").count();
+    assert_eq!(watched, 4, "{methods:?}");
 }
 
 #[test]
