@@ -36,6 +36,15 @@ pub struct Connection {
     pub url: String,
 }
 
+/// Why an agent is taken as one whose tasks cannot be paused.
+#[derive(Debug, Clone, Copy)]
+pub enum NoPauses {
+    /// Its card does not say that they can.
+    NotOffered,
+    /// Its card says so, and it does not know the method.
+    UnknownMethod,
+}
+
 impl Connection {
     /// Reads the card of an agent, and chooses how it is spoken to.
     pub async fn open(flags: &PeerFlags) -> Result<Self, Failure> {
@@ -91,6 +100,16 @@ impl Connection {
     /// Asks for something that is expected to be granted.
     pub async fn granted(&self, ask: &Ask<'_>) -> Result<Value, Failure> {
         self.ask(ask).await?.map_err(|refusal| self.refused(refusal, ask))
+    }
+
+    /// Says that tasks of the agent cannot be paused, and why.
+    pub fn pauses_nothing(&self, why: NoPauses) -> Failure {
+        let why = match why {
+            NoPauses::NotOffered => "its card does not say that it does",
+            NoPauses::UnknownMethod => "its card says that it does, but it has no such method",
+        };
+        let message = format!("{} does not support pausing: {why}", self.peer.name);
+        Failure::refused("PAUSE_NOT_SUPPORTED", message)
     }
 
     /// Asks for a stream.

@@ -5,7 +5,7 @@ use adjourn::core::json;
 use adjourn_a2a::client::{Ask, Seen};
 use serde_json::{Map, Value};
 
-use super::connection::Connection;
+use super::connection::{Connection, NoPauses};
 use super::shown;
 use crate::arguments::{Mode, Pause};
 use crate::failure::Failure;
@@ -16,14 +16,14 @@ pub async fn run(pause: &Pause, output: &Output) -> Result<(), Failure> {
     let fields = fields(pause)?;
     let connection = Connection::open(&pause.peer).await?;
     if !connection.peer.pauses {
-        return instead(pause, &connection, output).await;
+        return instead(pause, &connection, NoPauses::NotOffered, output).await;
     }
     let ask = Ask::Pause { task: &pause.task, fields: &fields };
     let paused = match connection.ask(&ask).await? {
         Ok(paused) => paused,
         // Its card promised too much.
         Err(refusal) if refusal.is_unknown_method() => {
-            return instead(pause, &connection, output).await;
+            return instead(pause, &connection, NoPauses::UnknownMethod, output).await;
         }
         Err(refusal) => return Err(connection.refused(refusal, &ask)),
     };
@@ -41,12 +41,15 @@ pub async fn run(pause: &Pause, output: &Output) -> Result<(), Failure> {
 }
 
 /// Does what is left where an agent cannot pause: nothing, unless the task may be ended.
-async fn instead(pause: &Pause, connection: &Connection, output: &Output) -> Result<(), Failure> {
+async fn instead(
+    pause: &Pause,
+    connection: &Connection,
+    why: NoPauses,
+    output: &Output,
+) -> Result<(), Failure> {
     let name = &connection.peer.name;
     if !pause.or_cancel {
-        let message =
-            format!("{name} does not support pausing: its card does not say that it does");
-        return Err(Failure::refused("PAUSE_NOT_SUPPORTED", message).hint(
+        return Err(connection.pauses_nothing(why).hint(
             "--or-cancel ends the task instead, and what it has done so far is lost; or leave it \
              alone, and watch it again later",
         ));

@@ -231,6 +231,8 @@ fn an_agent_whose_card_promised_too_much_is_taken_as_one_that_cannot() {
     });
     let (code, error) = failed(&home.told(&["a2a", "pause", &peer.url, "t", "--json"]));
     assert_eq!((code, &error["reason"]), (3, &json!("PAUSE_NOT_SUPPORTED")), "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("its card says that it does, but it has no such method"), "{error}");
     assert_eq!(home.told(&["a2a", "pause", &peer.url, "t", "--or-cancel"]).code, 0);
 }
 
