@@ -3,7 +3,7 @@
 use adjourn_a2a::client::{Ask, Seen};
 use serde_json::{Map, Value, json};
 
-use super::connection::Connection;
+use super::connection::{Connection, NoPauses};
 use super::shown;
 use crate::arguments::Wake;
 use crate::failure::Failure;
@@ -35,7 +35,15 @@ pub async fn run(wake: Wake, output: &Output) -> Result<(), Failure> {
         fields.extend(value.map(|value| (name.to_owned(), value)));
     }
     let connection = Connection::open(&wake.peer).await?;
-    let resumed = connection.granted(&Ask::Resume { task: &wake.task, fields: &fields }).await?;
+    if !connection.peer.pauses {
+        return Err(cannot(&wake.task, &connection, NoPauses::NotOffered));
+    }
+    let ask = Ask::Resume { task: &wake.task, fields: &fields };
+    let resumed =
+        connection.ask(&ask).await?.map_err(|refusal| match refusal.is_unknown_method() {
+            true => cannot(&wake.task, &connection, NoPauses::UnknownMethod),
+            false => connection.refused(refusal, &ask),
+        })?;
     let mut seen = Seen::read(&resumed);
     seen.task.get_or_insert_with(|| wake.task.clone());
     let text = |name: &str| resumed.get(name).and_then(Value::as_str);
@@ -49,4 +57,11 @@ pub async fn run(wake: Wake, output: &Output) -> Result<(), Failure> {
     };
     output.object(&resumed, &shown::line(&seen));
     Ok(())
+}
+
+/// Says that the agent has no pauses to wake from, and how to find out where the task stands.
+fn cannot(task: &str, connection: &Connection, why: NoPauses) -> Failure {
+    let url = &connection.url;
+    let hint = format!("`adjourn a2a get {url} {task}` says where it stands");
+    connection.pauses_nothing(why).hint(hint)
 }

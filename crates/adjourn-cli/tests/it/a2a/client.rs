@@ -204,6 +204,8 @@ fn an_agent_that_does_not_say_that_it_pauses_is_not_asked_to() {
     let (code, error) = failed(&home.told(&["a2a", "pause", &peer.url, "t", "--json"]));
     assert_eq!((code, &error["reason"]), (3, &json!("PAUSE_NOT_SUPPORTED")), "{error}");
     assert!(error["hint"].as_str().unwrap().starts_with("--or-cancel ends the task"), "{error}");
+    let (code, error) = failed(&home.told(&["a2a", "resume", &peer.url, "t", "--json"]));
+    assert_eq!((code, &error["reason"]), (3, &json!("PAUSE_NOT_SUPPORTED")), "{error}");
     assert!(peer.heard().iter().all(|heard| heard.what.starts_with("GET ")), "nothing was asked");
     let canceled = home.told(&["a2a", "pause", &peer.url, "t", "--or-cancel"]);
     assert_eq!((canceled.code, canceled.data.as_str()), (0, "t  canceled\n"), "{canceled:?}");
@@ -234,6 +236,9 @@ fn an_agent_whose_card_promised_too_much_is_taken_as_one_that_cannot() {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("its card says that it does, but it has no such method"), "{error}");
     assert_eq!(home.told(&["a2a", "pause", &peer.url, "t", "--or-cancel"]).code, 0);
+    let (code, error) = failed(&home.told(&["a2a", "resume", &peer.url, "t", "--json"]));
+    assert_eq!((code, &error["reason"]), (3, &json!("PAUSE_NOT_SUPPORTED")), "{error}");
+    assert!(error["message"].as_str().unwrap().ends_with("it has no such method"), "{error}");
 }
 
 #[test]
