@@ -275,7 +275,12 @@ fn is_loopback(url: &Url) -> bool {
 /// Returns the token to show: the one in the file, or the variable's.
 fn token(flags: &PeerFlags) -> Result<Option<String>, Failure> {
     let Some(path) = &flags.token_file else {
-        return Ok(std::env::var(TOKEN).ok().filter(|token| !token.is_empty()));
+        let Some(token) = std::env::var_os(TOKEN).filter(|token| !token.is_empty()) else {
+            return Ok(None);
+        };
+        let token = token.to_str().and_then(sound);
+        let wrong = || Failure::usage(format!("{TOKEN} holds something else than a token"));
+        return token.map(Some).ok_or_else(wrong);
     };
     let wrong = |problem: String| Failure::usage(format!("--token-file: {problem}"));
     let text = input_file::read(path, SETTINGS_BYTES)
@@ -283,13 +288,18 @@ fn token(flags: &PeerFlags) -> Result<Option<String>, Failure> {
     if open_to_others(path) {
         warn(&format!("{0} can be read by others: chmod 600 {0}", path.display()));
     }
-    match text.trim() {
-        "" => Err(wrong(format!("{} holds no token", path.display()))),
-        token if token.chars().any(|c| c.is_control() || !c.is_ascii()) => {
-            Err(wrong(format!("{} holds something else than a token", path.display())))
-        }
-        token => Ok(Some(token.to_owned())),
+    if text.trim().is_empty() {
+        return Err(wrong(format!("{} holds no token", path.display())));
     }
+    let token = sound(&text).map(Some);
+    token.ok_or_else(|| wrong(format!("{} holds something else than a token", path.display())))
+}
+
+/// Returns a token without the white space around it; nothing if no header can have it.
+fn sound(token: &str) -> Option<String> {
+    let token = token.trim();
+    let is_sound = !token.is_empty() && token.chars().all(|c| c.is_ascii() && !c.is_control());
+    is_sound.then(|| token.to_owned())
 }
 
 fn client(url: &Url) -> Result<Client, Failure> {

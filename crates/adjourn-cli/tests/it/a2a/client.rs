@@ -1,5 +1,7 @@
 //! `adjourn a2a`: a person tries an agent, ours and others.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -353,6 +355,34 @@ fn a_token_is_shown_to_its_own_server_alone_and_printed_nowhere() {
     let help = home.told(&["a2a", "get", "--help"]);
     all += &format!("{by_variable:?}{help:?}");
     assert!(!all.contains(SECRET), "{all}");
+}
+
+#[test]
+fn a_variable_that_holds_no_token_is_told_as_such_and_one_with_an_end_of_line_is_taken() {
+    let home = Home::new();
+    let peer = FakePeer::start(|heard: &Heard, url: &str| match heard.method() {
+        "" => object(&plain_card(url)),
+        _ if heard.head.contains("authorization: bearer tok\r\n") => result(&task("completed")),
+        _ => (401, "application/json", "{}".to_owned()),
+    });
+    let told = |token: &OsStr| {
+        let mut command = home.command(&["a2a", "get", &peer.url, "t"]);
+        command.env("ADJOURN_A2A_TOKEN", token);
+        home.ended(command)
+    };
+    for wrong in ["to\nken", "t\u{f6}ken", " "]
+        .map(OsStr::new)
+        .into_iter()
+        .chain([OsStr::from_bytes(b"\xff")])
+    {
+        let told = told(wrong);
+        assert_eq!(told.code, 2, "{wrong:?}: {told:?}");
+        let message = "ADJOURN_A2A_TOKEN holds something else than a token";
+        assert!(told.talk.contains(message), "{wrong:?}: {told:?}");
+    }
+    assert!(peer.heard().is_empty(), "nothing was asked");
+    let taken = told(OsStr::new("tok\n"));
+    assert_eq!(taken.code, 0, "{taken:?}");
 }
 
 #[test]
