@@ -407,6 +407,10 @@ fn innermost(error: reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{ErrorKind, Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener};
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -434,6 +438,70 @@ mod tests {
             assert_eq!(read, seconds, "{text}");
         }
         assert_eq!(retry_after(&HeaderMap::new(), now), None);
+    }
+
+    /// Listens where nothing should come.
+    fn listening() -> (TcpListener, SocketAddr) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        (listener, address)
+    }
+
+    fn was_reached(listener: &TcpListener) -> bool {
+        match listener.accept() {
+            Ok(_) => true,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                false
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_loopback_is_not_connected_to() {
+        let (listener, address) = listening();
+        let pusher = Pusher::new(false).unwrap();
+        for scheme in ["http", "https"] {
+            let url = format!("{scheme}://localhost:{}/hook", address.port());
+            let refused = innermost(pusher.client.get(url).send().await.unwrap_err());
+            assert_eq!(refused, "the name leads to no address on the public internet", "{scheme}");
+        }
+        assert!(!was_reached(&listener));
+    }
+
+    /// The variable that tells the test below that it is its own child, and what it asks.
+    const ASKED: &str = "ADJOURN_TEST_ASKED";
+
+    #[tokio::test]
+    async fn a_proxy_of_the_environment_is_not_used() {
+        if let Ok(url) = std::env::var(ASKED) {
+            let pusher = Pusher::patient(true, Duration::from_secs(5)).unwrap();
+            assert_eq!(pusher.client.get(url).send().await.unwrap().status(), StatusCode::OK);
+            return;
+        }
+        let receiver = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/hook", receiver.local_addr().unwrap());
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = receiver.accept().unwrap();
+            let mut head = [0; 1024];
+            let read = stream.read(&mut head).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+            String::from_utf8_lossy(&head[..read]).into_owned()
+        });
+        let (proxy, address) = listening();
+        // The environment of this process is that of other tests, too.
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "push::tests::a_proxy_of_the_environment_is_not_used"]);
+        for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+            child.env(name, format!("http://{address}"));
+        }
+        child.env_remove("no_proxy").env_remove("NO_PROXY").env(ASKED, url);
+        let output = child.output().unwrap();
+        assert!(!was_reached(&proxy));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        let head = answering.join().unwrap();
+        assert!(head.starts_with("GET /hook "), "{head}");
     }
 
     #[test]
