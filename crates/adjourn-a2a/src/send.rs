@@ -174,7 +174,8 @@ impl<S: Store> Face<S> {
         }
     }
 
-    /// Finds the task that the same message began, and the revision at which it did.
+    /// Finds the task that the same message began, and the revision at which it did. It may have been
+    /// removed since.
     async fn begun_before(
         &self,
         asked: &Asked<'_>,
@@ -182,14 +183,16 @@ impl<S: Store> Face<S> {
         message: &Sent,
     ) -> Result<(Found<S>, u64), Error> {
         let adjourn = self.as_caller(asked.caller);
-        let of = |error| Error::of(error, "", asked.method.family);
+        let of = |error| match error {
+            adjourn::Error::NotFound(_) => began_what_is_gone(message),
+            error => Error::of(error, "", asked.method.family),
+        };
         let id = message.journaled_id(asked.caller);
         let begun = self.begun_in(&adjourn.session(session), &id).await.map_err(of)?;
-        let (begun_in, run, revision) =
-            begun.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        let (begun_in, run, revision) = begun.ok_or_else(|| began_what_is_gone(message))?;
         // It may go on in another session by now.
         let found = self.session_with(&adjourn, run).await.map_err(of)?;
-        let (session, state) = found.ok_or_else(|| Error::no_task("", asked.method.family))?;
+        let (session, state) = found.ok_or_else(|| began_what_is_gone(message))?;
         let runs = self.runs_at(&session, &state).await.map_err(of)?;
         trace::concerns(session.id(), run);
         let taken = if session.id() == begun_in { revision } else { TAKEN_IN };
@@ -347,6 +350,14 @@ fn check_context(message: &Sent) -> Result<(), Error> {
         true => Ok(()),
         false => Err(Error::invalid("message.contextId", "expected at most 256 bytes")),
     }
+}
+
+/// Refuses a message that was taken before, and whose task is not there any more.
+fn began_what_is_gone(message: &Sent) -> Error {
+    let id: String = message.id.chars().take(80).collect();
+    let problem =
+        format!("message {id:?} was taken before, and the task that it began was removed");
+    Error::new(UNSUPPORTED_OPERATION, "DUPLICATE_MESSAGE", problem)
 }
 
 /// A session and its run that goes on with a message, as of the commit that took it.

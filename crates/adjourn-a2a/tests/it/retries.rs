@@ -76,6 +76,36 @@ async fn a_message_to_a_busy_context_is_taken_once_also_when_that_is_idle_again(
 }
 
 #[tokio::test]
+async fn a_message_whose_task_was_removed_is_told_as_one_that_was_taken_before() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, PARKS);
+    for context in [None, Some("conversation")] {
+        let first = send(&peer, "a", context).await;
+        let run = first["id"].as_str().unwrap().parse().unwrap();
+        let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
+        session.remove().await.unwrap();
+        let mut again = message("a", "deploy");
+        if let Some(context) = context {
+            again["contextId"] = context.into();
+        }
+        for server in [&peer, &Peer::on(fixture.another_adjourn(), PARKS)] {
+            let answer = server.ask("message/send", json!({ "message": again })).await;
+            let error = &answer["error"];
+            let info = &error["data"][0];
+            assert_eq!(
+                (&error["code"], &info["reason"]),
+                (&json!(-32004), &json!("DUPLICATE_MESSAGE")),
+                "{answer}"
+            );
+            let words = error["message"].as_str().unwrap();
+            assert!(words.ends_with("and the task that it began was removed"), "{words}");
+            assert_eq!(info["metadata"].get("taskId"), None, "{answer}");
+        }
+    }
+    assert_eq!(tasks(&peer).await, 0);
+}
+
+#[tokio::test]
 async fn the_same_id_of_another_sender_or_in_another_context_is_another_message() {
     let fixture = Fixture::new();
     let mut peer = Peer::new(&fixture, PARKS);
