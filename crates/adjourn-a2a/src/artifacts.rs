@@ -456,6 +456,7 @@ pub fn files() -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use adjourn::NotSuspended;
     use adjourn::core::Rejected;
     use adjourn::core::actor::{Actor, Face};
     use adjourn::core::id::{GateId, Handle, SessionId};
@@ -557,6 +558,21 @@ mod tests {
                     "{code} {reason}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_refusal_in_the_codes_of_a2a_itself_holds_no_handle() {
+        for refused in refusals() {
+            let error = Error::refused(&refused, "t", Family::Standard, Source::Message).to_rpc();
+            assert!(!error.to_string().contains("suspend-"), "{error}");
+        }
+        let handle = "suspend-019abf6b-7d51-7c1d-bb02-0123456789ab".parse().unwrap();
+        for why in [NotSuspended::Overtaken, NotSuspended::Withdrawn(Actor::new(Face::A2a, "ann"))]
+        {
+            let error = adjourn::Error::NotSuspended { handle, why };
+            let error = Error::of(error, "t", Family::Standard).to_rpc();
+            assert!(!error.to_string().contains("suspend-"), "{error}");
         }
     }
 

@@ -212,12 +212,16 @@ impl Error {
             adjourn::Error::NotFound(_) | adjourn::Error::UnknownParent(_) => {
                 Self::no_task(task, family)
             }
-            adjourn::Error::NotSuspended { why: NotSuspended::Overtaken, .. } => {
-                let problem = error.to_string();
-                Self::not_pausable("TASK_NOT_PAUSABLE", problem, family).with("taskId", task)
-            }
-            adjourn::Error::NotSuspended { .. } => {
-                Self::not_pausable("WITHDRAWN", error.to_string(), family).with("taskId", task)
+            adjourn::Error::NotSuspended { ref why, .. } => {
+                let reason = match why {
+                    NotSuspended::Overtaken => "TASK_NOT_PAUSABLE",
+                    _ => "WITHDRAWN",
+                };
+                let problem = match family {
+                    Family::Standard => format!("the pause is not in force: {why}"),
+                    Family::Proposal | Family::Alias => error.to_string(),
+                };
+                Self::not_pausable(reason, problem, family).with("taskId", task)
             }
             error => Self::internal(error.to_string()),
         }
@@ -235,13 +239,17 @@ impl Error {
         if reason == "TASK_NOT_FOUND" {
             return Self::no_task(task, family);
         }
-        // A peer elsewhere cannot type what a person here would.
-        let error = Self::new(code, reason, refused.to_string()).with("taskId", task);
-        let mut details = refused.details();
-        if family == Family::Standard {
+        let (problem, details) = match family {
             // Handles are for those who pause and resume.
-            details.retain(|name, _| name != "handle");
-        }
+            Family::Standard => {
+                let mut details = refused.details();
+                details.retain(|name, _| name != "handle");
+                (without_handle(refused), details)
+            }
+            Family::Proposal | Family::Alias => (refused.to_string(), refused.details()),
+        };
+        // A peer elsewhere cannot type what a person here would.
+        let error = Self::new(code, reason, problem).with("taskId", task);
         Self { details: error.details.into_iter().chain(details).collect(), ..error }
     }
 
@@ -270,6 +278,23 @@ impl Error {
             "domain": if self.code > NOT_PAUSABLE && self.code <= TASK_NOT_FOUND { A2A } else { OURS },
             "metadata": metadata,
         })
+    }
+}
+
+/// Says why the lifecycle refuses something, without the handle of a suspension.
+fn without_handle(refused: &Rejected) -> String {
+    match refused {
+        Rejected::HandleMismatch { .. } => "the task does not wait for this any more".to_owned(),
+        Rejected::AlreadyResumed { at, cause, by, .. } => {
+            format!("the suspension was resumed at {at} ({cause}) by {by}")
+        }
+        Rejected::Withdrawn { at, by, .. } => {
+            format!("the suspension was withdrawn at {at} by {by}")
+        }
+        Rejected::ConditionsDiffer { .. } => {
+            "the suspension that is there has other conditions".to_owned()
+        }
+        refused => refused.to_string(),
     }
 }
 
