@@ -99,7 +99,8 @@ pub struct Error {
     pub code: i64,
     /// The word for it.
     pub reason: &'static str,
-    /// What is wrong, for people.
+    /// What is wrong, for people: for those who ask, and of an internal error for operators alone,
+    /// since it may say where things are on this machine.
     pub problem: String,
     /// What a program may want to know besides.
     pub details: Map<String, Value>,
@@ -194,7 +195,7 @@ impl Error {
         Self::new(FORBIDDEN, "PERMISSION_DENIED", problem)
     }
 
-    /// The store failed, or a host.
+    /// The store failed, or a host. Peers are told no more than that.
     fn internal(problem: impl Into<String>) -> Self {
         Self::new(INTERNAL_ERROR, "INTERNAL", problem)
     }
@@ -253,9 +254,13 @@ impl Error {
         Self { details: error.details.into_iter().chain(details).collect(), ..error }
     }
 
-    /// Returns what is shown to people; it begins with the word, because clients drop the rest.
+    /// Returns what is shown to those who ask; it begins with the word, because clients drop the rest.
     pub fn message(&self) -> String {
-        format!("{}: {}", self.reason, self.problem)
+        let problem = match self.code {
+            INTERNAL_ERROR => "the agent cannot do this now; the log of its server says why",
+            _ => &self.problem,
+        };
+        format!("{}: {problem}", self.reason)
     }
 
     /// Returns it as an error of JSON-RPC.

@@ -316,7 +316,10 @@ fn events<S: Store>(
                     }
                     Ok(None) => return,
                     // The client comes back with the last event that it has seen.
-                    Err(error) => (format!("data: {}\n\n", written(Err(error))), false),
+                    Err(error) => {
+                        tracing::warn!("a stream broke off: {}", error.problem);
+                        (format!("data: {}\n\n", written(Err(error))), false)
+                    }
                 },
                 // It ends behind an event, and the client comes back with the last one.
                 () = stopping.begun() => (format!("retry: {RETRY_MS}\n"), false),

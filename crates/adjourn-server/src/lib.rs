@@ -63,6 +63,7 @@ pub use push::Pusher;
 use a2a::Door;
 use body::Room;
 use connections::Connections;
+use health::Health;
 use problem::Problem;
 use slow_peer::Patient;
 
@@ -215,7 +216,8 @@ fn router<S: Store>(site: Site<S>) -> Router {
     let health = Router::new()
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready::<S>));
-    let mut router = known(events.with_state(adjourn.clone())).merge(health.with_state(adjourn));
+    let health = health.with_state(Health::new(adjourn.clone()));
+    let mut router = known(events.with_state(adjourn)).merge(health);
     if let Some(face) = agent {
         let since = SystemTime::now().into();
         let door = Door { face, names, secured: access.is_secured(), since };

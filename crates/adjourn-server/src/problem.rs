@@ -49,7 +49,12 @@ impl From<Error> for Problem {
             Error::Refused(Rejected::Invalid { path, problem }) => Self::at(path, problem),
             Error::Refused(refused) => Self::new(StatusCode::CONFLICT, refused.to_string()),
             Error::NotFound(_) => Self::new(StatusCode::NOT_FOUND, error.to_string()),
-            error => Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
+            error => {
+                // It may say where things are on this machine.
+                tracing::warn!("a request failed: {error}");
+                let detail = "this cannot be done now; the log of the server says why";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+            }
         }
     }
 }

@@ -42,6 +42,22 @@ async fn an_answer_is_told_with_its_method_and_its_task() {
 }
 
 #[tokio::test]
+async fn what_fails_is_told_with_its_cause_and_a_peer_is_told_no_more_than_that_it_did() {
+    let log = Log::of(Level::WARN);
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, DONE);
+    let path = fixture.store.path();
+    std::fs::remove_file(path).unwrap();
+    let answer = peer.ask("message/send", json!({ "message": message("m1", "go") })).await;
+    let error = &answer["error"];
+    let words = "INTERNAL: the agent cannot do this now; the log of its server says why";
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32603), &json!(words)));
+    let path = path.display().to_string();
+    assert!(!answer.to_string().contains(&path), "{answer}");
+    line(&log, &["code=-32603", "refused: ", &path]);
+}
+
+#[tokio::test]
 async fn a_refusal_is_told_with_its_reason_where_only_the_most_important_is() {
     let log = Log::of(Level::INFO);
     let fixture = Fixture::new();

@@ -8,10 +8,12 @@ use adjourn_server::{Access, Site, Token, serve};
 use adjourn_store::{Sqlite, Store as _};
 use adjourn_testkit::host::embed;
 use adjourn_testkit::http::Awaited;
+use adjourn_testkit::log::Log;
 use adjourn_testkit::store;
 use adjourn_testkit::store::TENANT;
 use serde_json::Value;
 use tokio::net::TcpListener;
+use tracing::Level;
 
 struct Fixture {
     _directory: store::Fixture<Machine>,
@@ -375,13 +377,27 @@ async fn health_is_told_without_a_token_and_to_this_machine_alone() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_whose_store_is_gone_is_alive_and_not_ready() {
+#[tokio::test]
+async fn a_process_whose_store_is_gone_is_alive_and_not_ready_and_its_log_alone_says_where_it_was()
+{
+    let log = Log::of(Level::WARN);
     let fixture = fixture(None).await;
     std::fs::remove_file(fixture.store.path()).unwrap();
+    let path = fixture.store.path().display().to_string();
     assert_eq!(fixture.send("GET /healthz", &[], "").await.0, 200);
-    let (code, head, body) = fixture.send("GET /readyz", &[], "").await;
-    assert_eq!(code, 503, "{body}");
-    assert!(body["detail"].as_str().unwrap().contains("the store cannot be used: "), "{body}");
-    assert!(head.contains("retry-after: "), "{head}");
+    for _ in 0..2 {
+        let (code, head, body) = fixture.send("GET /readyz", &[], "").await;
+        assert_eq!((code, &body["detail"]), (503, &"the store cannot be used".into()));
+        assert!(head.contains("retry-after: "), "{head}");
+        assert!(!body.to_string().contains(&path), "{body}");
+    }
+    let logged = |what: &str| {
+        let lines = log.lines();
+        lines.iter().filter(|line| line.contains(what) && line.contains(&path)).count()
+    };
+    assert_eq!(logged("not ready: the store cannot be used"), 1, "{:?}", log.lines());
+    let event = r#"{"specversion":"1.0","id":"1","source":"ci","type":"ci.passed"}"#;
+    let (code, body) = fixture.post(&[ONE], event).await;
+    assert_eq!((code, body.to_string().contains(&path)), (503, false), "{body}");
+    assert_eq!(logged("a request failed"), 1, "{:?}", log.lines());
 }
