@@ -100,8 +100,13 @@ impl<S: Store> Face<S> {
         let park = found.session.await_as(wait).of_run(found.run).spans(spans);
         let accepted = park.accepted().await.map_err(of)?;
         Ok(match in_force(asked, &found, &accepted).await? {
-            Some(Suspension { parked, .. }) => {
-                to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Agent)))
+            Some(Suspension { handle, parked, .. }) => {
+                // A client's pause may lie over it.
+                let now = found.session.load().await.map_err(of)?;
+                let there = now.suspended().filter(|there| there.park.pause.handle == handle);
+                let standing = there.map(Standing::of_suspended);
+                let standing = standing.unwrap_or(Standing::Paused(Initiator::Agent));
+                to_json(&Paused::new(task, &parked, standing))
             }
             None => {
                 let pending = accepted.commit.session.agents_pause();

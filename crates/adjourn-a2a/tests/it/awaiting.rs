@@ -123,6 +123,51 @@ async fn an_await_waits_for_the_step_and_is_told_in_frames() {
 }
 
 #[tokio::test]
+async fn a_worker_that_asks_again_under_a_hold_is_told_of_its_park_and_where_the_task_stands() {
+    let fixture = Fixture::new();
+    let client = Peer::knowing(&fixture, BUILDS);
+    let task = client.begin().await;
+    let worker = worker(Peer::new(&fixture, BUILDS));
+    let parked = worker.result("tasks/await_resumption", seed(&task)).await;
+    let hold = client.pause(&task).await;
+    assert_eq!(client.get(&task).await["status"]["state"], "paused-by-client");
+    let mut held = parked.clone();
+    held["state"] = "paused-by-client".into();
+    assert_eq!(worker.result("tasks/await_resumption", seed(&task)).await, held);
+    let other = json!({ "taskId": task, "reason": "x", "conditions": { "onEvent": "x" } });
+    let refused = worker.refused("tasks/await_resumption", other).await;
+    assert_eq!(refused, (-32011, "CONDITIONS_DIFFER".to_owned()));
+    client.result("tasks/resume", json!({ "taskId": task, "handle": hold })).await;
+    assert_eq!(worker.result("tasks/await_resumption", seed(&task)).await, parked);
+}
+
+#[tokio::test]
+async fn a_park_that_comes_into_force_under_a_hold_is_answered_with_the_state_of_the_task() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let client = Peer::knowing(&fixture, BUILDS);
+    let task = client.begin().await;
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    fixture.until_in_flight(session.id(), "build").await;
+    session.suspend().accepted().await.unwrap();
+    let both = async {
+        let is_pending = |session: &Session| session.agents_pause().is_some();
+        fixture.until(session.id(), "asked to park", is_pending).await;
+        fixture.pass_until(session.id(), "suspended").await
+    };
+    let asked = client.result("tasks/await_resumption", seed(&task));
+    let (parked, suspended) = tokio::join!(asked, both);
+    let shown = client.get(&task).await;
+    assert_eq!(
+        (&parked["state"], &shown["status"]["state"]),
+        (&json!("paused-by-client"), &json!("paused-by-client"))
+    );
+    let own = suspended.suspended().unwrap().park.pause.handle.to_string();
+    assert_eq!(parked["handle"], own, "the park's own, and not the hold's");
+    host.stop().await;
+}
+
+#[tokio::test]
 async fn a_task_that_is_at_its_end_first_is_not_pausable() {
     let fixture = Fixture::new();
     let host = fixture.host().await;
