@@ -3,6 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "a test that fails should stop where it fails"
 )]
 
@@ -13,6 +14,7 @@ mod bindings;
 mod intake;
 mod push;
 mod push_keys;
+mod races;
 mod seed;
 mod stopping;
 mod waiting;
