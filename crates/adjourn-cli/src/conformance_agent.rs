@@ -239,7 +239,46 @@ async fn end(outcome: Outcome, error: Option<&str>, out: &Emitter<Part>) {
 
 #[cfg(test)]
 mod tests {
+    use adjourn::driver::Drivers;
+    use adjourn_testkit::VirtualClock;
+    use adjourn_testkit::host::Fixture;
+
     use super::*;
+
+    /// Makes the agent for sessions, with a clock of its own.
+    struct Agents(Arc<dyn Clock>);
+
+    impl Drivers for Agents {
+        fn make(&self, spec: &DriverSpec) -> Result<Box<dyn Driver>, String> {
+            let agent = ConformanceAgent::of(spec, &self.0);
+            agent.map(|agent| Box::new(agent) as _).ok_or_else(|| "another agent".to_owned())
+        }
+    }
+
+    #[tokio::test]
+    async fn work_that_the_kits_look_at_takes_as_long_as_they_need() {
+        let (fixture, clock) = (Fixture::new(), VirtualClock::of_series(2));
+        let host = fixture.host_with(Arc::new(Agents(Arc::new(clock.clone())))).await;
+        for (name, seconds) in [
+            // They watch it twice, for two seconds each time.
+            ("test-resubscribe-message-id", 5),
+            ("tck-delayed-complete", 2),
+            ("tck-long-running", 2),
+            // They cancel it while it is at work.
+            ("tck-cancel", 120),
+        ] {
+            let session = fixture.create_with(spec());
+            fixture.prompt(session, name);
+            clock.until_waited_for(1).await;
+            clock.advance(Duration::from_millis(seconds * 1000 - 1));
+            assert_eq!(clock.waiting(), 1, "{name} is over too early");
+            clock.advance(Duration::from_millis(1));
+            assert_eq!(clock.waiting(), 0, "{name} goes on for too long");
+            let ended = fixture.until_state(session, "idle").await;
+            assert_eq!(ended.last_run.as_ref().unwrap().outcome, Outcome::Completed, "{name}");
+        }
+        host.stop().await;
+    }
 
     #[test]
     fn the_longest_beginning_counts_and_the_id_before_the_text() {
