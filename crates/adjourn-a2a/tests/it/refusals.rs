@@ -1,5 +1,7 @@
 //! What is refused, with which code and which word.
 
+use adjourn::core::Session;
+use adjourn::core::session::Initiator;
 use adjourn_a2a::Scope;
 use adjourn_a2a::rpc::Reply;
 use adjourn_testkit::host::Fixture;
@@ -271,6 +273,33 @@ async fn a_task_that_lost_its_host_is_not_paused_and_wakes_when_a_person_has_loo
     peer.result("tasks/resume", params).await;
     fixture.pass_until(session.id(), "idle").await;
     host.stop().await;
+}
+
+#[tokio::test]
+async fn a_resume_behind_the_deadline_of_a_pause_is_told_that_the_pause_is_over() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, r#"{"steps": [{"await": {"reason": "ci"}}, {"say": "done"}]}"#);
+    for (on_timeout, reason) in
+        [("resume_with_summary", "ALREADY_RESUMED"), ("fail", "TASK_NOT_PAUSED")]
+    {
+        let params = json!({ "message": message(on_timeout, "go"),
+                             "configuration": { "blocking": false } });
+        let task = peer.result("message/send", params).await["id"].as_str().unwrap().to_owned();
+        let timeout = json!({ "durationMinutes": 1, "onTimeout": on_timeout });
+        let params = json!({ "taskId": task, "conditions": { "timeout": timeout } });
+        let paused = peer.result("tasks/pause", params).await;
+        let host = fixture.host().await;
+        fixture.clock.advance(std::time::Duration::from_secs(61));
+        let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+        let is_over = |session: &Session| {
+            session.suspended().is_none_or(|there| there.park.pause.initiator == Initiator::Agent)
+        };
+        fixture.until(session.id(), "over", is_over).await;
+        let params = json!({ "taskId": task, "handle": paused["handle"] });
+        let refused = peer.refused("tasks/resume", params).await;
+        assert_eq!(refused, is(-32011, reason), "{on_timeout}");
+        host.stop().await;
+    }
 }
 
 #[tokio::test]
