@@ -83,6 +83,7 @@ async fn a_message_whose_task_was_removed_is_told_as_one_that_was_taken_before()
         let first = send(&peer, "a", context).await;
         let run = first["id"].as_str().unwrap().parse().unwrap();
         let session = fixture.adjourn().session_of(run).await.unwrap().unwrap();
+        session.close().await.unwrap();
         session.remove().await.unwrap();
         let mut again = message("a", "deploy");
         if let Some(context) = context {
