@@ -103,3 +103,24 @@ async fn a_configuration_that_no_driver_would_be_given_is_refused() {
     assert_eq!((path.as_str(), problem.as_str()), ("config", "script agents have none"));
     assert_eq!(adjourn.size().await.unwrap().sessions, 0);
 }
+
+#[tokio::test]
+async fn a_label_that_is_to_be_a_sessions_alone_is_free_as_long_as_no_open_one_has_it() {
+    let fixture = Fixture::new();
+    let adjourn = fixture.adjourn();
+    let first = adjourn.create("one").own_label("room", "blue").await.unwrap();
+    let Err(Error::Refused(taken)) = adjourn.create("one").own_label("room", "blue").await else {
+        panic!("it is taken");
+    };
+    let (name, session) = ("blue".to_owned(), first.id());
+    assert_eq!(taken, Rejected::NameTaken { name, session });
+    // Others, of other tenants too, are not in the way, nor is what is added beside it.
+    adjourn.create("one").own_label("room", "red").await.unwrap();
+    adjourn.create("one").own_label("door", "blue").await.unwrap();
+    adjourn.clone().in_tenant("another").create("one").own_label("room", "blue").await.unwrap();
+    let beside = adjourn.create("one").label("room", "blue").await.unwrap();
+    first.close().await.unwrap();
+    assert!(adjourn.create("one").own_label("room", "blue").await.is_err(), "{}", beside.id());
+    beside.close().await.unwrap();
+    adjourn.create("one").own_label("room", "blue").await.unwrap();
+}
