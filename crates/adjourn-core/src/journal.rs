@@ -21,8 +21,8 @@ use crate::session::{Session, State};
 /// The version of the rules. Decisions taken under other rules may turn out differently today.
 pub const RULES: u32 = 1;
 
-/// The version of the state that suspensions carry.
-const STATE_VERSION: u32 = 1;
+/// The version of the state that suspensions carry. Version 1 had longer past suspensions.
+const STATE_VERSION: u32 = 2;
 
 /// A session that is not suspended for long has its state carried by every entry with this
 /// multiple as its revision, so that loading it never folds more entries than these.

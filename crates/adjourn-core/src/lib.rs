@@ -46,6 +46,7 @@ pub mod transcript;
 mod digest;
 mod evolve;
 mod lifecycle;
+mod past;
 mod text;
 mod title;
 

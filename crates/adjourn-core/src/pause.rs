@@ -399,7 +399,7 @@ pub struct Resumption {
 }
 
 /// What became of a suspension.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PastSuspension {
     /// The suspension.

@@ -88,7 +88,7 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub woke: Option<Resumption>,
     /// What became of the last suspensions.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::past")]
     pub past: Vec<PastSuspension>,
 }
 

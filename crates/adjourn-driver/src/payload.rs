@@ -20,8 +20,8 @@ use serde_json::value::RawValue;
 use crate::content::Message;
 use crate::signature::signature;
 
-/// The version of the payload that is written.
-const SCHEMA: u32 = 1;
+/// The version of the payload that is written. Version 1 had longer past suspensions in its state.
+const SCHEMA: u32 = 2;
 
 /// How long a state and a message are, about: room for them is made at once.
 const STATE_BYTES: usize = 8 * 1024;
@@ -249,7 +249,7 @@ impl<M: Said> Payload<M> {
         let schema = read.as_ref().map(|read| read.schema);
         let schema = schema.or_else(|_| json::stored_text::<Versioned>(text).map(|v| v.schema));
         match schema {
-            Ok(SCHEMA) | Err(_) => {}
+            Ok(1..=SCHEMA) | Err(_) => {}
             Ok(other) => return Err(MalformedPayload(format!("schema {other} is not known"))),
         }
         let Read { driver, state: session, messages, .. } =
@@ -361,7 +361,8 @@ impl Payload<KeptEntry> {
         let room = list.len() / SHORT_MESSAGE_BYTES;
         let said = usize::try_from(session.transcript.length).unwrap_or(room);
         let messages = json::stored_list(list, said.min(room))?;
-        let is_whole = schema == SCHEMA && session.transcript.length == messages.len() as u64;
+        let is_whole =
+            (1..=SCHEMA).contains(&schema) && session.transcript.length == messages.len() as u64;
         let messages = messages.into_iter().map(|(said, text)| KeptEntry::new(said, text));
         let mut messages: Vec<_> = messages.collect();
         give_signatures(&mut messages, tool_call_history);

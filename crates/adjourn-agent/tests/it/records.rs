@@ -100,8 +100,8 @@ async fn a_payload_is_written_as_it_was_read() {
         serde_json::to_value(record).unwrap()["payload"].as_str().unwrap().to_owned()
     };
     assert_eq!(text(&again), text(&record));
-    let later = text(&record).replacen("\"schema\":1", "\"schema\":2", 1);
-    assert!(<Payload>::decode(&later).unwrap_err().to_string().contains("schema 2"));
+    let later = text(&record).replacen("\"schema\":2", "\"schema\":3", 1);
+    assert!(<Payload>::decode(&later).unwrap_err().to_string().contains("schema 3"));
 }
 
 /// One that is spelt as it was written is split at its messages; that must not show.

@@ -543,7 +543,7 @@ fn an_unknown_kind_is_an_error_and_not_a_guess() {
 #[test]
 fn a_state_of_a_newer_program_is_refused() {
     let bytes = std::fs::read(directory().join("suspended.1.json")).unwrap();
-    let later = String::from_utf8(bytes).unwrap().replace(r#""state":{"v":1"#, r#""state":{"v":2"#);
+    let later = String::from_utf8(bytes).unwrap().replace(r#""state":{"v":1"#, r#""state":{"v":3"#);
     let error = Entry::decode(later.as_bytes()).unwrap().state().unwrap_err();
-    assert_eq!(error.to_string(), "state version 2 is newer than this program");
+    assert_eq!(error.to_string(), "state version 3 is newer than this program");
 }
