@@ -23,6 +23,8 @@ use crate::terminal::warn;
 const TOKEN: &str = "ADJOURN_A2A_TOKEN";
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
+/// What is printed instead of a token that an agent repeats.
+const MASK: &str = "…";
 /// More than a card, or any other answer, may have.
 const MOST: usize = 32 * 1024 * 1024;
 
@@ -66,7 +68,7 @@ impl Connection {
                 SpokenVersion::V10 => Version::V10,
             }),
         };
-        let peer = Peer::read(&card, wish).map_err(|no_peer| {
+        let mut peer = Peer::read(&card, wish).map_err(|no_peer| {
             let failure = Failure::other(format!("{from}: {no_peer}"));
             match no_peer {
                 NoPeer::NoCard => failure.hint("give the URL of an A2A agent"),
@@ -78,6 +80,9 @@ impl Connection {
                 }
             }
         })?;
+        if let Some(token) = &token {
+            peer.name = peer.name.replace(token.as_str(), MASK);
+        }
         let there = address(&peer.interface.url)?;
         if token.is_some() && there.origin() != from.origin() {
             let message = format!(
@@ -228,8 +233,10 @@ impl Events {
                     let events = self.reader.take(&bytes).map_err(|error| error.to_string())?;
                     let token = self.token.as_deref();
                     self.ready.extend(events.into_iter().map(|ReadEvent { id, data }| {
-                        let id = id.map(|id| masked(id.into_bytes(), token));
-                        let id = id.map(|id| String::from_utf8_lossy(&id).into_owned());
+                        let id = id.map(|id| match token {
+                            Some(token) => id.replace(token, MASK),
+                            None => id,
+                        });
                         ReadEvent { id, data: masked(data, token) }
                     }));
                 }
@@ -239,19 +246,59 @@ impl Events {
     }
 }
 
-/// Writes `…` where a token stands.
-fn masked(bytes: Vec<u8>, token: Option<&str>) -> Vec<u8> {
-    let Some(token) = token else { return bytes };
-    let mut kept = Vec::with_capacity(bytes.len());
-    let mut rest = bytes.as_slice();
-    while let Some(at) = rest.windows(token.len()).position(|window| window == token.as_bytes()) {
-        let (before, behind) = rest.split_at(at);
-        kept.extend_from_slice(before);
-        kept.extend_from_slice("…".as_bytes());
-        rest = behind.get(token.len()..).unwrap_or_default();
+/// Writes `…` where a token stands, however JSON spells it.
+fn masked(body: Vec<u8>, token: Option<&str>) -> Vec<u8> {
+    let Some(token) = token else { return body };
+    let text = match json::read(&body, MOST) {
+        Ok(mut value) => {
+            mask(&mut value, token);
+            value.to_string()
+        }
+        // Its beginning is printed as it is, and may hold JSON.
+        Err(_) => {
+            let (body, mut text) = (String::from_utf8_lossy(&body), String::new());
+            let mut rest = &*body;
+            while let Some(letter) = rest.chars().next() {
+                if let Some(behind) = behind_token(rest, token) {
+                    text.push_str(MASK);
+                    rest = behind;
+                } else {
+                    text.push(letter);
+                    rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+                }
+            }
+            text
+        }
+    };
+    text.into_bytes()
+}
+
+/// Returns what stands behind a token if a text begins with it, as it is or escaped as in JSON.
+fn behind_token<'a>(text: &'a str, token: &str) -> Option<&'a str> {
+    let escaped = |text: &'a str, letter: char| {
+        let text = text.strip_prefix('\\')?;
+        text.strip_prefix(letter).or_else(|| {
+            let (digits, behind) = text.strip_prefix('u')?.split_at_checked(4)?;
+            (u32::from_str_radix(digits, 16) == Ok(u32::from(letter))).then_some(behind)
+        })
+    };
+    let next = |text: &'a str, letter| text.strip_prefix(letter).or_else(|| escaped(text, letter));
+    token.chars().try_fold(text, next)
+}
+
+fn mask(value: &mut Value, token: &str) {
+    match value {
+        Value::String(text) if text.contains(token) => *text = text.replace(token, MASK),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, token)),
+        Value::Object(fields) => {
+            let masked = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                mask(&mut value, token);
+                (name.replace(token, MASK), value)
+            });
+            *fields = masked.collect();
+        }
+        Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
     }
-    kept.extend_from_slice(rest);
-    kept
 }
 
 /// Reads a URL as it was typed, or as a card has it.

@@ -387,17 +387,26 @@ fn a_variable_that_holds_no_token_is_told_as_such_and_one_with_an_end_of_line_is
 
 #[test]
 fn a_token_that_a_server_repeats_is_printed_nowhere() {
-    const SECRET: &str = "s3cret-of-ann";
+    const SECRET: &str = "s3cret/of/ann";
     let home = Home::new();
     let says = format!("refused: Bearer {SECRET}");
     let error = json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": says } });
+    // As some write it.
+    let escaped = error.to_string().replace('/', "\\/").replace("s3", "\\u0073\\u0033");
     for (status, kind, body) in [
         (200, "application/json", error.to_string()),
         (401, "application/json", error.to_string()),
+        (403, "application/json", escaped.clone()),
+        (502, "text/html", says.clone()),
         (200, "text/event-stream", format!("id: {SECRET}\ndata: {error}\n\n")),
+        (200, "text/event-stream", format!("data: {escaped}\n\n")),
     ] {
         let peer = FakePeer::start(move |heard: &Heard, url: &str| match heard.method() {
-            "" => object(&plain_card(url)),
+            "" => {
+                let mut card = plain_card(url);
+                card["name"] = format!("worker of {SECRET}").into();
+                object(&card)
+            }
             _ => (status, kind, body.clone()),
         });
         for arguments in [&["send", &peer.url, "x"][..], &["get", &peer.url, "t"]] {
@@ -406,7 +415,8 @@ fn a_token_that_a_server_repeats_is_printed_nowhere() {
                 command.env("ADJOURN_A2A_TOKEN", SECRET);
                 let told = home.ended(command);
                 assert_ne!(told.code, 0, "{told:?}");
-                assert!(!format!("{told:?}").contains(SECRET), "{told:?}");
+                let printed = (told.data.clone() + &told.talk).replace("\\u0073\\u0033", "s3");
+                assert!(!printed.replace('\\', "").contains(SECRET), "{told:?}");
             }
         }
     }
