@@ -206,6 +206,7 @@ impl<'a> Transaction<'a> {
         facts.spans = spans;
         let decided = session.decide_recorded(&facts, &command)?;
         if decided.events.is_empty() {
+            self.keep_once(row.tenant, once.as_deref(), session.id)?;
             let answered = facts.answered.map(|answered| answered.answer);
             return Ok(Done { session, events: Arc::default(), answered });
         }
@@ -213,13 +214,7 @@ impl<'a> Transaction<'a> {
         let (entries, after) = Entry::record(&decision, decided).map_err(unencodable)?;
         let (no, tenant, high) = (row.no, row.tenant, decision.facts.high);
         let done = self.append(row, Some(&session), entries, after, said)?;
-        if let Some(key) = &once {
-            let kept = self.rows.keep_taken(tenant, key, done.session.id, decision.facts.now);
-            if let Err(error) = &kept {
-                self.failed = Some(error.clone());
-            }
-            kept?;
-        }
+        self.keep_once(tenant, once.as_deref(), done.session.id)?;
         if heard < high && done.session.suspended().is_some() {
             // There is more to look back to than one commit may read: it is shown the rest.
             let lagging = self.rows.set_lagging(no, heard);
@@ -230,6 +225,21 @@ impl<'a> Transaction<'a> {
             self.committed.leaves_work = true;
         }
         Ok(done)
+    }
+
+    /// Keeps the key under which the tenant takes one command, if it has one.
+    fn keep_once(
+        &mut self,
+        tenant: TenantNo,
+        key: Option<&str>,
+        session: SessionId,
+    ) -> Result<(), CommandError> {
+        let Some(key) = key else { return Ok(()) };
+        let kept = self.rows.keep_taken(tenant, key, session, self.environment.now());
+        if let Err(error) = &kept {
+            self.failed = Some(error.clone());
+        }
+        Ok(kept?)
     }
 
     /// Refuses what the tenant took before under a key.

@@ -51,7 +51,11 @@ pub async fn run(settings: &Settings, export: Export, output: &Output) -> Result
     }
     output.talk(match exported.commit {
         Some(_) => "the session is over here; `adjourn import` goes on with the record",
-        None => "it was exported before: this is the same record",
+        None if exported.is_first => "it was exported before: this is the same record",
+        None => {
+            "it was exported before, under another key or by another version: this record goes on \
+             with the same session, and only one of the two is taken in"
+        }
     });
     Ok(())
 }

@@ -3,6 +3,7 @@
 use adjourn_core::actor::Actor;
 use adjourn_core::event::SessionImported;
 use adjourn_core::journal::{Decision, Entry, Given};
+use adjourn_core::session::State;
 use adjourn_core::{Event, Facts, Founding, Rejected, Session, limits};
 use adjourn_record::chain::Tip;
 
@@ -46,7 +47,8 @@ impl Transaction<'_> {
     /// this store, what is sent to it again is answered as it would be where it was.
     ///
     /// # Errors
-    /// The record was taken in before, the session is refused, or the store fails.
+    /// The record was taken in before, the session that it was made of is open in this store, the
+    /// session is refused, or the store fails.
     pub fn import(
         &mut self,
         by: Actor,
@@ -66,9 +68,28 @@ impl Transaction<'_> {
         facts.high = self.rows.high()?;
         facts.keyless_waits = self.rows.keyless_waits(tenant)?;
         let origin = self.rows.session(imported.from.session)?;
-        let origin = origin.filter(|origin| origin.tenant == tenant).map(|origin| origin.no);
+        let origin = origin.filter(|origin| origin.tenant == tenant);
+        if let Some(origin) = &origin {
+            self.check_over(origin)?;
+        }
         let events = Session::import(&facts, imported)?;
-        self.found(facts, events, (&marks, name), said.to_vec(), origin)
+        self.found(facts, events, (&marks, name), said.to_vec(), origin.map(|origin| origin.no))
+    }
+
+    /// Refuses a record of a session that is open here: the store is a copy from before the export, and
+    /// one of the two would repeat what the other does.
+    fn check_over(&mut self, origin: &SessionRow) -> Result<(), CommandError> {
+        match self.load(origin) {
+            Ok(session) if !matches!(session.state, State::Ended(_)) => {
+                let problem =
+                    format!("it was made of {}, which is open here; close that first", origin.id);
+                Err(Rejected::Invalid { path: "record".to_owned(), problem }.into())
+            }
+            Ok(_) => Ok(()),
+            // One that was erased had ended.
+            Err(error) if error.is_of_a_session() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Writes the first entry of a session, what it is found by, and what it has answered as another

@@ -20,8 +20,8 @@ use crate::session_ref::SessionRef;
 ///
 /// Awaited, it resolves at the commit that ends the session, and returns the record with which it
 /// goes on elsewhere. A session that was exported before gives the same record again, byte for byte,
-/// as long as it is not erased and the key that sealed it is good: what was lost on the way to a file
-/// is not lost.
+/// as long as it is not erased, the key that sealed it is good, and records are written as they were
+/// then: what was lost on the way to a file is not lost.
 ///
 /// # Cancel safety
 /// That of [`Committing`]: dropped after it was polled, the session is exported all the same, and its
@@ -38,6 +38,9 @@ pub struct ExportBuilder<S: Store = Sqlite> {
 pub struct Exported {
     /// The record. Whoever can read it can read the conversation: it is signed, not encrypted.
     pub record: Record,
+    /// Whether it is, byte for byte, what the first export gave. Another one stands for the same
+    /// suspension, and of both a store takes in one.
+    pub is_first: bool,
     /// The session as it is here: over.
     pub session: std::sync::Arc<Session>,
     /// The commit that ended it; nothing if that was done before.
@@ -75,7 +78,8 @@ impl<S: Store> ExportBuilder<S> {
                 let header = header(&payload.session)?;
                 let record = Record::seal_again(key, &header, payload.encode(), &sealed.token)
                     .map_err(RecordError::from)?;
-                return Ok(Exported { record, session, commit: None });
+                let is_first = record.token() == sealed.token;
+                return Ok(Exported { record, is_first, session, commit: None });
             }
             session.exportable()?;
             let revision = session.revision;
@@ -95,7 +99,7 @@ impl<S: Store> ExportBuilder<S> {
             if let Some(commit) = adjourn.transact(unchanged).await? {
                 adjourn.process().values.forget(id);
                 let session = std::sync::Arc::clone(&commit.session);
-                return Ok(Exported { record, session, commit: Some(commit) });
+                return Ok(Exported { record, is_first: true, session, commit: Some(commit) });
             }
         }
     }

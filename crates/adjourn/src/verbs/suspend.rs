@@ -50,6 +50,7 @@ pub struct SuspendBuilder<S: Store = Sqlite> {
     spans: SpanLinks,
     run: Option<RunId>,
     spares: Spares,
+    once: Option<String>,
 }
 
 /// A pause that is in force, or was when its commit was made.
@@ -80,8 +81,8 @@ pub struct Accepted<R = RequestId> {
 impl<S: Store> SuspendBuilder<S> {
     pub(crate) fn new(session: SessionRef<S>, suspend: Suspend) -> Self {
         let (by, spans) = (session.by(), SpanLinks { prior: None, pipeline: None });
-        let spares = Spares::Nothing;
-        Self { session, by, suspend, on_event: None, timeout: None, spans, run: None, spares }
+        let (on_event, timeout, run, spares, once) = (None, None, None, Spares::Nothing, None);
+        Self { session, by, suspend, on_event, timeout, spans, run, spares, once }
     }
 
     /// Says how soon it takes effect: at the next boundary, unless another mode is named.
@@ -153,6 +154,13 @@ impl<S: Store> SuspendBuilder<S> {
         self
     }
 
+    /// Gives it a key: the tenant takes one command under it. Another one is refused as a message that
+    /// was taken before ([`Rejected::DuplicateMessage`]), also if the pause is over by then.
+    pub fn once(mut self, key: impl Into<String>) -> Self {
+        self.once = Some(key.into());
+        self
+    }
+
     /// Names who asks for it, as the journal has it.
     pub fn by(mut self, by: Actor) -> Self {
         self.by = by;
@@ -173,11 +181,12 @@ impl<S: Store> SuspendBuilder<S> {
 
     /// Asks for the pause under the name of a request.
     async fn ask(self, request: RequestId) -> Result<Accepted, Error> {
-        let Self { session, by, mut suspend, on_event, timeout, spans, run, spares } = self;
+        let Self { session, by, mut suspend, on_event, timeout, spans, run, spares, once } = self;
         suspend.resume_when = conditions(suspend.resume_when, on_event, timeout)?;
         suspend.requester = Some(Requester::Call(request));
         let command = Command::Suspend(suspend);
         let mut command = Request::new(session.id(), by, command).of_run(run).sparing(spares);
+        command = command.once(once);
         command.spans = spans;
         let commit = session.adjourn().give(command).await?;
         let handle = asked(&commit);

@@ -142,19 +142,66 @@ async fn what_was_exported_is_had_again_byte_for_byte() {
     let id = session.id();
     let first = session.export().await.unwrap().record.to_string();
     let again = session.export().await.unwrap();
-    assert!(again.commit.is_none());
+    assert!(again.commit.is_none() && again.is_first);
     assert_eq!(again.record.to_string(), first);
     drop((here, session));
     let export = async |keys: Keys| {
         let here = open(directory.path(), "here.db", keys, &clock).await;
-        here.session(id).export().await.unwrap().record
+        here.session(id).export().await.unwrap()
     };
     let rotated = export(Keys::only(key(3)).accepting(key(1), None)).await;
-    assert_eq!(rotated.to_string(), first, "the key that sealed it is still good");
+    assert_eq!(rotated.record.to_string(), first, "the key that sealed it is still good");
+    assert!(rotated.is_first);
     let at = Timestamp::from_millis(1);
     let revoked = Revocation { at, reason: "it leaked".to_owned() };
     let revoked = export(Keys::only(key(3)).accepting(key(1), Some(revoked))).await;
-    assert_eq!(revoked.kid(), key(3).id().to_string());
+    assert_eq!(revoked.record.kid(), key(3).id().to_string());
+    assert!(!revoked.is_first);
+}
+
+#[tokio::test]
+async fn a_record_is_not_taken_in_beside_the_session_that_it_was_made_of() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let keys = || Keys::only(key(1));
+    let id = parked(&open(directory.path(), "here.db", keys(), &clock).await).await.id();
+    // A copy from before the export.
+    std::fs::copy(directory.path().join("here.db"), directory.path().join("copy.db")).unwrap();
+    let here = open(directory.path(), "here.db", keys(), &clock).await;
+    let record = here.session(id).export().await.unwrap().record;
+    let copy = open(directory.path(), "copy.db", keys(), &clock).await;
+    let refused = copy.import(record.clone()).await.unwrap_err();
+    let Error::Refused(Rejected::Invalid { path, problem }) = refused else { panic!("{refused}") };
+    assert!(path == "record" && problem.contains("is open here"), "{problem}");
+    is_whole(&copy, &keys()).await;
+    copy.session(id).close().await.unwrap();
+    copy.import(record).await.unwrap();
+    is_whole(&copy, &keys()).await;
+}
+
+/// Stores from before the row of a run moved with its session.
+#[tokio::test]
+async fn a_run_that_is_known_under_the_session_it_comes_from_is_no_fault() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let keys = || Keys::only(key(1));
+    let here = open(directory.path(), "here.db", keys(), &clock).await;
+    let session = parked(&here).await;
+    let record = session.export().await.unwrap().record;
+    here.import(record).await.unwrap();
+    drop((here, session));
+    let file = rusqlite::Connection::open(directory.path().join("here.db")).unwrap();
+    assert_eq!(file.execute("UPDATE run SET session = 1", []).unwrap(), 1);
+    drop(file);
+    is_whole(&open(directory.path(), "here.db", keys(), &clock).await, &keys()).await;
+    // Under one that it has nothing to do with it is.
+    let here = open(directory.path(), "here.db", keys(), &clock).await;
+    parked(&here).await;
+    drop(here);
+    let file = rusqlite::Connection::open(directory.path().join("here.db")).unwrap();
+    let sql = "UPDATE run SET session = 3 WHERE session = 1";
+    assert_eq!(file.execute(sql, []).unwrap(), 1);
+    drop(file);
+    let here = open(directory.path(), "here.db", keys(), &clock).await;
+    assert!(here.verify(keys().ring(), None).await.unwrap().is_err());
 }
 
 #[tokio::test]

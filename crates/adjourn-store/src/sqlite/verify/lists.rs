@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use adjourn_core::event::What;
+use adjourn_core::event::{SessionImported, What};
 use adjourn_core::id::{RunId, SessionId};
 use rusqlite::types::FromSql;
 use rusqlite::{OptionalExtension as _, params};
@@ -56,12 +56,21 @@ impl Verification<'_> {
             let Some(of) = of else { return Err(Fault::Runs(id).into()) };
             if of == no.0 {
                 found.runs += 1;
-            } else if !self.has_ended(no)? {
-                // Only a session that was exported has its run go on in another one.
+            } else if !self.has_ended(no)? && !self.came_from(id, body, of)? {
+                // A session that was exported has its run go on in another one. Before the row of a
+                // run moved with it, it stayed with the session that it was exported from.
                 return Err(Fault::Runs(id).into());
             }
         }
         Ok(found)
+    }
+
+    /// Returns whether an entry takes in a session that went on from another one of this store.
+    fn came_from(&self, id: SessionId, body: &[u8], other: i64) -> Result<bool, Stop> {
+        let Some(imported) = imported(id, body) else { return Ok(false) };
+        let sql = "SELECT 1 FROM session WHERE no = ?1 AND id = ?2";
+        let origin = imported.from.session.uuid().into_bytes();
+        Ok(self.connection.prepare_cached(sql)?.exists(params![other, origin])?)
     }
 
     /// Returns whether a session has ended, as its row says, which is compared with its journal.
@@ -143,8 +152,13 @@ fn run_of(session: SessionId, body: &[u8]) -> Option<RunId> {
 
 /// Returns the run that an entry takes in from elsewhere.
 fn imported_run(session: SessionId, body: &[u8]) -> Option<RunId> {
+    imported(session, body)?.state.run().map(|run| run.id)
+}
+
+/// Returns what an entry takes in from elsewhere.
+fn imported(session: SessionId, body: &[u8]) -> Option<Box<SessionImported>> {
     match what(session, body, b"session_imported/")? {
-        What::SessionImported(imported) => imported.state.run().map(|run| run.id),
+        What::SessionImported(imported) => Some(imported),
         _ => None,
     }
 }
