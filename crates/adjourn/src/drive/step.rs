@@ -190,10 +190,11 @@ impl<S: Store> Drive<S> {
         let ends = speech.ending.ends.take();
         let began = speech.since();
         let (step, said) = self.step_end(&mut speech);
-        let is_empty = park.is_none()
-            && ends.is_none()
-            && began == self.session.revision
-            && step == StepEnd::default();
+        let mut nothing = StepEnd::default();
+        // That no model has spoken is nothing that was done.
+        nothing.notes.model_silent = step.notes.model_silent;
+        let is_empty =
+            park.is_none() && ends.is_none() && began == self.session.revision && step == nothing;
         self.empty_steps = if is_empty { self.empty_steps + 1 } else { 0 };
         if self.empty_steps == EMPTY_STEPS {
             // The next one would find all as this one did.

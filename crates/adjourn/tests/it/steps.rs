@@ -63,16 +63,24 @@ async fn a_model_call_is_dropped_at_once_and_its_words_are_kept() {
 
 #[tokio::test]
 async fn a_run_whose_steps_leave_nothing_behind_fails() {
-    let fixture = Fixture::new();
-    let host = fixture.host_with(Arc::new(Stepping(|_| emitting(|_| async {})))).await;
-    let id = fixture.create_with(spec());
-    fixture.prompt(id, "go");
-    let session = fixture.until_state(id, "idle").await;
-    let last = session.last_run.as_ref().unwrap();
-    assert_eq!(last.outcome.as_str(), "failed");
-    let why = last.error.as_deref().unwrap();
-    assert!(why.contains("neither said nor did anything in 3 steps"), "{why}");
-    host.stop().await;
+    let silent = |_: Step| {
+        emitting(|out| async move {
+            let model_silent = true;
+            out.emit(Part::Finished(Finish { model_silent, ..Finish::default() })).await;
+        })
+    };
+    for steps in [Stepping(|_| emitting(|_| async {})), Stepping(silent)] {
+        let fixture = Fixture::new();
+        let host = fixture.host_with(Arc::new(steps)).await;
+        let id = fixture.create_with(spec());
+        fixture.prompt(id, "go");
+        let session = fixture.until_state(id, "idle").await;
+        let last = session.last_run.as_ref().unwrap();
+        assert_eq!(last.outcome.as_str(), "failed");
+        let why = last.error.as_deref().unwrap();
+        assert!(why.contains("neither said nor did anything in 3 steps"), "{why}");
+        host.stop().await;
+    }
 }
 
 /// Asks for a call that hangs, if that was said when its session was created.
