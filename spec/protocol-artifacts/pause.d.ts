@@ -189,4 +189,6 @@ export type PauseError =
   /** The handle is not that of the pause. */
   | { code: -32012; message: string; data: [ErrorInfo & { reason: "SUSPENSION_HANDLE_MISMATCH" | "HANDLE_REQUIRED" }] }
   /** The token does not allow it; over HTTP with the status 403. */
-  | { code: -32050; message: string; data: [ErrorInfo & { reason: "PERMISSION_DENIED" }] };
+  | { code: -32050; message: string; data: [ErrorInfo & { reason: "PERMISSION_DENIED" }] }
+  /** The agent cannot do it now: its store or its host failed, and its log says why. */
+  | { code: -32603; message: string; data: [ErrorInfo & { reason: "INTERNAL" }] };

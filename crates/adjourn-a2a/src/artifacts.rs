@@ -335,6 +335,11 @@ const ERRORS: &[(i64, &[&str], &str)] = &[
         &["PERMISSION_DENIED"],
         "The token does not allow it; over HTTP with the status 403.",
     ),
+    (
+        error::INTERNAL_ERROR,
+        &["INTERNAL"],
+        "The agent cannot do it now: its store or its host failed, and its log says why.",
+    ),
 ];
 
 /// Returns the schema of every shape, by name, under `$defs`.

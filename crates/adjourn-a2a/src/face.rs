@@ -13,13 +13,14 @@ use adjourn::core::session::{Ended, SessionEnd, State};
 use adjourn::store::Store;
 use adjourn::{Adjourn, SessionRef};
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 use crate::arrived::Given;
 use crate::caller::{Caller, Scope};
 use crate::error::{Error, METHOD_NOT_FOUND};
 use crate::fold::{Run, Runs};
-use crate::listing::Listed;
+use crate::listing::{self, Listed};
 use crate::method::{Family, Method, Verb};
 use crate::projection::{self, Viewer, Wanted};
 use crate::pushing::Receivers;
@@ -67,6 +68,8 @@ pub struct Face<S: Store> {
     pub(crate) listed: Listed,
     /// What watchers of the same task share.
     pub(crate) shared: Arc<Shared>,
+    /// The turns of lists to put a page together.
+    pub(crate) pages: Semaphore,
 }
 
 /// What a request is made with.
@@ -150,7 +153,8 @@ impl<S: Store> Face<S> {
     pub fn new(adjourn: Adjourn<S>, agent: Agent, profile: Profile) -> Self {
         let (folded, listed) = (Folded::default(), Listed::default());
         let (receivers, shared) = (None, Arc::default());
-        Self { adjourn, agent, profile, folded, receivers, listed, shared }
+        let pages = Semaphore::new(listing::PAGES);
+        Self { adjourn, agent, profile, folded, receivers, listed, shared, pages }
     }
 
     /// Does what is asked for. What is given for it is dropped before anything is waited for.
@@ -196,7 +200,7 @@ impl<S: Store> Face<S> {
             Verb::Pause => self.pause(asked, given).await?,
             Verb::Resume => self.resume(asked, params).await?,
             Verb::Await => self.await_resumption(asked, given).await?,
-            Verb::SetPush => self.set_push(asked, params).await?.to_string(),
+            Verb::SetPush => self.set_push(asked, given).await?.to_string(),
             Verb::GetPush => self.get_push(asked, params).await?.to_string(),
             Verb::ListPushes => self.list_pushes(asked, params).await?.to_string(),
             Verb::DeletePush => self.delete_push(asked, params).await?.to_string(),

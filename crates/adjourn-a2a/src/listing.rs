@@ -27,6 +27,8 @@ const PAGE: usize = 256;
 /// How many sessions are kept with where their runs stand, of all tenants: some 40 MB if each has had
 /// one run. The journals of those beyond are folded for each list.
 const KEPT: usize = 256 * 1024;
+/// How many pages are put together at once: each may have as much as a long task.
+pub(crate) const PAGES: usize = 16;
 
 impl<S: Store> Face<S> {
     /// `tasks/list`.
@@ -40,6 +42,8 @@ impl<S: Store> Face<S> {
         let behind = list.page_token.as_deref().map(Place::read).transpose()?;
         let mut chosen = Chosen::new(&list, behind, asked);
         self.choose(asked, &list, &mut chosen).await.map_err(of)?;
+        // It is never closed.
+        let _turn = self.pages.acquire().await;
         self.show_page(chosen).await
     }
 

@@ -124,6 +124,11 @@ impl Sent {
         json!(["a2a", &*caller.name, self.context, self.id]).to_string()
     }
 
+    /// Returns the key under which its sender's tenant takes it once as a pause of its task.
+    pub(crate) fn pause_key(&self, caller: &Caller) -> String {
+        json!(["a2a", &*caller.name, "pause", self.task, self.id]).to_string()
+    }
+
     /// Returns the entry of a transcript that it becomes.
     pub fn entry(&self) -> Entry {
         let blocks = self.blocks.clone();

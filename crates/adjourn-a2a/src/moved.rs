@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use adjourn::core::id::{RunId, SessionId};
-use adjourn::core::session::{Phase, Resumption};
+use adjourn::core::session::{Initiator, Phase, Resumption};
 use adjourn::store::Store;
 use adjourn::{Error, SessionRef};
 
@@ -55,49 +55,55 @@ impl<S: Store> Face<S> {
         }
     }
 
-    /// Returns where a task stood behind a wake that was answered before.
-    pub(crate) async fn stood_behind(
+    /// Returns where a task stood before and behind a wake that was answered before. What was erased of
+    /// the journal is not known any more, and where it stood before that neither.
+    pub(crate) async fn stood_around(
         &self,
         found: &Found<S>,
         wake: &Resumption,
-    ) -> Result<Standing, Error> {
-        // What is fed to a run that is over begins the next one, and that is ready then.
-        if wake.then == Phase::Ready && !wake.had_resume_input {
-            return Ok(Standing::Working);
+    ) -> Result<(Option<Standing>, Standing), Error> {
+        // What is fed to a run that is over begins the next one, and that is ready then; and what an
+        // agent has parked with may have been a question.
+        let is_plain = wake.then == Phase::Ready && !wake.had_resume_input;
+        if is_plain && wake.initiator == Initiator::Client {
+            return Ok((None, Standing::Working));
         }
         let mut session = found.session.clone();
         loop {
-            let (runs, is_there) = behind(&session, wake).await?;
+            let (runs, stood) = around(&session, found.run, wake).await?;
             // The task may have been somewhere else then.
-            let before = self.runs_before(&session, &runs).await?;
-            match (before.and(runs.origin()), is_there) {
-                (Some(origin), false) => session = self.adjourn.session(origin),
-                // What was erased of the journal is not known any more.
-                (None, _) | (_, true) => return Ok(runs.standing(found.run)),
+            let elsewhere = self.runs_before(&session, &runs).await?;
+            match (elsewhere.and(runs.origin()), stood) {
+                (Some(origin), None) => session = self.adjourn.session(origin),
+                (None, _) | (_, Some(_)) => return Ok((stood, runs.standing(found.run))),
             }
         }
     }
 }
 
 /// Returns the runs of a session as the commit left them that a wake was part of, so that a caller who
-/// repeats a resume is told what followed then; or as they are, if there is no such wake.
-async fn behind<S: Store>(
+/// repeats a resume is told what followed then, and where one of them stood before it; or the runs as
+/// they are, if there is no such wake.
+async fn around<S: Store>(
     session: &SessionRef<S>,
+    run: RunId,
     wake: &Resumption,
-) -> Result<(Runs, bool), Error> {
+) -> Result<(Runs, Option<Standing>), Error> {
     let (mut runs, mut moments) = (Runs::default(), session.watch().await?);
-    let mut is_there = false;
+    let mut stood = None;
     loop {
         // From the store, also where this process has yet to hear of it.
         let page = moments.page_before(u64::MAX - 1).await?;
         if page.is_empty() {
-            return Ok((runs, false));
+            return Ok((runs, None));
         }
         for moment in page {
+            if stream::woke(&moment) == Some(wake) {
+                stood = Some(runs.standing(run));
+            }
             runs.apply(&moment);
-            is_there |= stream::woke(&moment) == Some(wake);
-            if is_there && moment.ends {
-                return Ok((runs, true));
+            if stood.is_some() && moment.ends {
+                return Ok((runs, stood));
             }
         }
         // Others are not kept waiting for the end of a long journal.

@@ -1,12 +1,12 @@
 //! Pausing and waking tasks.
 
-use adjourn::core::Rejected;
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
-use adjourn::core::session::{Initiator, Phase, Resumption};
+use adjourn::core::session::{Initiator, Phase, Resumption, Suspended};
+use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
-use adjourn::store::Store;
-use adjourn::{Accepted, Suspension};
+use adjourn::store::{Done, Store};
+use adjourn::{Accepted, SuspendBuilder, Suspension};
 use serde_json::Value;
 
 use crate::arrived::Given;
@@ -27,7 +27,9 @@ impl<S: Store> Face<S> {
         let (task, suspend) = (&params.task_id()?.to_owned(), params::pause(params)?);
         drop(given);
         let found = self.find_now(asked, task).await?;
-        let accepted = self.suspend(asked, &found, suspend, Source::Parameters).await?;
+        let accepted = suspending(asked, &found, suspend).accepted().await;
+        let accepted =
+            accepted.map_err(|error| not_suspended(asked, &found, error, Source::Parameters))?;
         Ok(match in_force(asked, &found, &accepted).await? {
             Some(Suspension { parked, .. }) => {
                 to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Client)))
@@ -39,48 +41,36 @@ impl<S: Store> Face<S> {
         })
     }
 
-    /// Pauses the task that a message names, and says nothing to its agent.
+    /// Pauses the task that a message names, and says nothing to its agent. Returns the task, and the
+    /// revision behind which the pause is. The same message again pauses nothing.
     pub(crate) async fn pause_by_message(
         &self,
         asked: &Asked<'_>,
         task: &str,
         (send, suspend): (&Send, Suspend),
-    ) -> Result<Found<S>, Error> {
+    ) -> Result<(Found<S>, u64), Error> {
         self.check_pausable(asked.method.family)?;
         if !asked.caller.may(crate::caller::Scope::Pause) {
             return Err(Error::forbidden(crate::caller::Scope::Pause));
         }
         let found = self.find(asked, task).await?;
         found.check_context(&send.message)?;
-        let accepted = self.suspend(asked, &found, suspend, Source::Tunnel).await?;
+        let pause = suspending(asked, &found, suspend).once(send.message.pause_key(asked.caller));
+        let accepted = match pause.accepted().await {
+            Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
+                let found = self.find_now(asked, task).await?;
+                let revision = found.runs.revision();
+                return Ok((found, revision));
+            }
+            accepted => {
+                accepted.map_err(|error| not_suspended(asked, &found, error, Source::Tunnel))?
+            }
+        };
         if send.blocking {
             in_force(asked, &found, &accepted).await?;
         }
-        self.find(asked, task).await
-    }
-
-    /// Asks for a pause.
-    async fn suspend(
-        &self,
-        asked: &Asked<'_>,
-        found: &Found<S>,
-        suspend: Suspend,
-        source: Source,
-    ) -> Result<Accepted, Error> {
-        let (task, family) = (found.run.to_string(), asked.method.family);
-        check_not_over(found, family)?;
-        let spans = spans(asked, suspend.meta.as_ref());
-        let pause = found.session.suspend_as(suspend).of_run(found.run).spans(spans);
-        // A person has to look at a task that lost its host, and the pause would hide that.
-        let accepted = pause.unless_interrupted().accepted();
-        accepted.await.map_err(|error| match error {
-            adjourn::Error::Refused(Rejected::NotSuspendable { phase: Phase::Suspended }) => {
-                let problem = "the task lost its host, and waits for a person to look at it";
-                let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
-                refused.with("taskId", task.as_str())
-            }
-            error => Error::of_source(error, &task, family, source),
-        })
+        let Done { session, events, .. } = &accepted.commit;
+        Ok((self.find(asked, task).await?, session.revision - events.len() as u64))
     }
 
     /// `tasks/await_resumption`: a worker outside of the host parks the task. It is answered as a pause
@@ -151,12 +141,19 @@ impl<S: Store> Face<S> {
         })?;
         Ok(match woken.answer {
             Answer::Resumed(resumption) => {
-                let follows = match woken.repeated {
-                    true => self.stood_behind(&found, &resumption).await.map_err(of)?,
-                    false => Runs::now(&woken.commit.session).standing(found.run),
+                let (before, follows) = match woken.repeated {
+                    true => self.stood_around(&found, &resumption).await.map_err(of)?,
+                    false => {
+                        let parked = found.state().and_then(Session::suspended);
+                        let woken_one =
+                            |parked: &&Suspended| parked.shown().pause.handle == resumption.handle;
+                        let before = parked.filter(woken_one).map(Standing::of_suspended);
+                        (before, Runs::now(&woken.commit.session).standing(found.run))
+                    }
                 };
-                let paused = State::paused_by(resumption.initiator);
-                to_json(&Resumed::new(task, paused, follows.literal(), &resumption))
+                // A question that asks for more of a budget is resumed, too.
+                let before = before.unwrap_or(Standing::Paused(resumption.initiator));
+                to_json(&Resumed::new(task, before.literal(), follows.literal(), &resumption))
             }
             // The pause was not in force yet.
             Answer::Withdrawn { handle, at } => {
@@ -172,6 +169,39 @@ impl<S: Store> Face<S> {
                 to_json(&Resumed::new(task, State::Working, State::Working, &taken_back))
             }
         })
+    }
+}
+
+/// Asks for a pause of a task.
+fn suspending<S: Store>(
+    asked: &Asked<'_>,
+    found: &Found<S>,
+    suspend: Suspend,
+) -> SuspendBuilder<S> {
+    let spans = spans(asked, suspend.meta.as_ref());
+    let pause = found.session.suspend_as(suspend).of_run(found.run).spans(spans);
+    // A person has to look at a task that lost its host, and the pause would hide that.
+    pause.unless_interrupted()
+}
+
+/// Says why a task was not paused.
+fn not_suspended<S: Store>(
+    asked: &Asked<'_>,
+    found: &Found<S>,
+    error: adjourn::Error,
+    source: Source,
+) -> Error {
+    let (task, family) = (found.run.to_string(), asked.method.family);
+    if let Err(over) = check_not_over(found, family) {
+        return over;
+    }
+    match error {
+        adjourn::Error::Refused(Rejected::NotSuspendable { phase: Phase::Suspended }) => {
+            let problem = "the task lost its host, and waits for a person to look at it";
+            let refused = Error::not_pausable("TASK_NOT_PAUSABLE", problem, family);
+            refused.with("taskId", task)
+        }
+        error => Error::of_source(error, &task, family, source),
     }
 }
 

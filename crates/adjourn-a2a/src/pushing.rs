@@ -9,6 +9,7 @@ use adjourn::store::{Added, Store};
 use adjourn::{MOST_RECIPIENTS, NewRecipient, SessionRef};
 use serde_json::{Value, json};
 
+use crate::arrived::Given;
 use crate::error::{Error, TASK_NOT_FOUND, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found};
 use crate::message::Sent;
@@ -73,14 +74,13 @@ impl<S: Store> Face<S> {
     }
 
     /// `tasks/pushNotificationConfig/set`.
-    pub(crate) async fn set_push(
-        &self,
-        asked: &Asked<'_>,
-        params: Params<'_>,
-    ) -> Result<Value, Error> {
-        let task = params.push_task(asked.method.version)?;
+    pub(crate) async fn set_push(&self, asked: &Asked<'_>, given: Given) -> Result<Value, Error> {
+        let params = given.params()?;
+        let task = &params.push_task(asked.method.version)?.to_owned();
         let found = self.find(asked, task).await?;
         let config = params.push_config(asked.method.version)?;
+        // The receiver's name is looked up, which may take its time.
+        drop(given);
         let checked = self.check_push(asked, config).await?;
         let after = found.runs.revision();
         let id = match &checked.id {

@@ -90,9 +90,7 @@ impl<S: Store> Face<S> {
         message.check_id(asked.caller)?;
         match (&message.task, &send.pause) {
             (Some(task), Some(pause)) => {
-                let found = self.pause_by_message(asked, task, (send, pause.clone())).await?;
-                let revision = found.runs.revision();
-                Ok((found, revision))
+                self.pause_by_message(asked, task, (send, pause.clone())).await
             }
             (None, Some(_)) => {
                 Err(Error::invalid("message.taskId", "is required: a pause is of a task"))

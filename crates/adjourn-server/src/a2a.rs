@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use adjourn::core::transcript::Digest;
@@ -26,6 +26,7 @@ use httpdate::HttpDate;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::answers::Answers;
 use crate::body::Room;
 use crate::connections::ConnectionSlot;
 use crate::names::Names;
@@ -119,6 +120,7 @@ async fn call<S: Store>(
     Extension(caller): Extension<Caller>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
     Extension(room): Extension<Room>,
+    Extension(answers): Extension<Answers>,
     Extension(stopping): Extension<Stopping>,
     request: Request,
 ) -> Response {
@@ -126,7 +128,7 @@ async fn call<S: Store>(
         let (heard, body) = Heard::read(&door, caller, &slot, &room, request).await?;
         let Some(kind) = heard.kind else {
             let failure = rpc::failure(&Value::Null, &no_json()).to_string();
-            return Ok(object(StatusCode::OK, JSON[0], failure, None));
+            return Ok(object(StatusCode::OK, JSON[0], failure.into(), None));
         };
         let echo = heard.activated.echo();
         let reply = door.face.rpc(&heard.caller, heard.headers(&stopping), body).await;
@@ -137,10 +139,11 @@ async fn call<S: Store>(
                     Some(error::FORBIDDEN) => StatusCode::FORBIDDEN,
                     _ => StatusCode::OK,
                 };
-                object(status, kind, json, echo)
+                object(status, kind, answers.body(json, &slot), echo)
             }
             Reply::Stream(id, stream) => {
-                events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
+                events(stream, (Arc::clone(&slot), answers), stopping, echo, move |told| match told
+                {
                     Ok(told) => rpc::event(&id, &told),
                     Err(error) => rpc::failure(&id, &error).to_string(),
                 })
@@ -158,6 +161,7 @@ async fn by_path<S: Store>(
     Extension(caller): Extension<Caller>,
     Extension(slot): Extension<Arc<ConnectionSlot>>,
     Extension(room): Extension<Room>,
+    Extension(answers): Extension<Answers>,
     Extension(stopping): Extension<Stopping>,
     request: Request,
 ) -> Response {
@@ -166,9 +170,12 @@ async fn by_path<S: Store>(
         let (kind, echo) = (heard.kind.unwrap_or(JSON[0]), heard.activated.echo());
         let version = heard.path().version();
         Ok(match heard.ask(&door.face, &stopping, body).await {
-            Ok(Answer::Result(result)) => object(StatusCode::OK, kind, result, echo),
+            Ok(Answer::Result(result)) => {
+                object(StatusCode::OK, kind, answers.body(result, &slot), echo)
+            }
             Ok(Answer::Stream(stream)) => {
-                events(stream, Arc::clone(&slot), stopping, echo, move |told| match told {
+                events(stream, (Arc::clone(&slot), answers), stopping, echo, move |told| match told
+                {
                     Ok(told) => told.as_json().to_owned(),
                     Err(error) => rest::failure(&error, version).1.to_string(),
                 })
@@ -176,7 +183,7 @@ async fn by_path<S: Store>(
             Err(error) => {
                 let (status, body) = rest::failure(&error, version);
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-                object(status, kind, body.to_string(), echo)
+                object(status, kind, body.to_string().into(), echo)
             }
         })
     };
@@ -288,7 +295,7 @@ fn asked_version(uri: &Uri) -> Option<&str> {
 fn object(
     status: StatusCode,
     kind: &'static str,
-    json: String,
+    json: Bytes,
     activated: Option<String>,
 ) -> Response {
     let kind = [(header::CONTENT_TYPE, kind)];
@@ -298,42 +305,41 @@ fn object(
 /// Answers with events, until the task is at its end, the client goes away, or the server stops.
 fn events<S: Store>(
     mut stream: Box<TaskStream<S>>,
-    slot: Arc<ConnectionSlot>,
+    (slot, answers): (Arc<ConnectionSlot>, Answers),
     stopping: Stopping,
     activated: Option<String>,
-    written: impl Fn(Result<Told, Error>) -> String + Send + 'static,
+    written: impl Fn(Result<Told, Error>) -> String + Send + Unpin + 'static,
 ) -> Response {
     let (sender, receiver) = mpsc::channel(EVENTS);
-    let work = slot.work();
+    let (work, connection) = (slot.work(), Arc::clone(&slot));
     tokio::spawn(async move {
         let _under_way = work;
         loop {
-            let (text, goes_on) = tokio::select! {
+            let (said, goes_on) = tokio::select! {
                 () = sender.closed() => return,
                 next = stream.next() => match next {
-                    Ok(Some(StreamEvent { id, told })) => {
-                        (format!("id: {id}\ndata: {}\n\n", written(Ok(told))), true)
-                    }
+                    Ok(Some(event)) => (Said::Event(event), true),
                     Ok(None) => return,
                     // The client comes back with the last event that it has seen.
                     Err(error) => {
                         tracing::warn!("a stream broke off: {}", error.problem);
-                        (format!("data: {}\n\n", written(Err(error))), false)
+                        (Said::BrokeOff(error), false)
                     }
                 },
                 // It ends behind an event, and the client comes back with the last one.
-                () = stopping.begun() => (format!("retry: {RETRY_MS}\n"), false),
-                () = tokio::time::sleep(KEEP_ALIVE) => (": still here\n".to_owned(), true),
+                () = stopping.begun() => (Said::ComeBack, false),
+                () = tokio::time::sleep(KEEP_ALIVE) => (Said::StillHere, true),
             };
             // A client that reads is not one that is only waited for.
             slot.heard();
-            if sender.send(text).await.is_err() || !goes_on {
+            if sender.send(said).await.is_err() || !goes_on {
                 return;
             }
         }
     });
     let head = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    echoing((head, Body::from_stream(Received(receiver))).into_response(), activated)
+    let received = Received { receiver, written, answers, connection };
+    echoing((head, Body::from_stream(received)).into_response(), activated)
 }
 
 /// Says which extensions are activated, under both names of the header.
@@ -345,13 +351,41 @@ fn echoing(mut response: Response, activated: Option<String>) -> Response {
     response
 }
 
-/// What a task of the server sends to a client.
-struct Received(mpsc::Receiver<String>);
+/// What a stream says. It is written when the client takes it: what is told to many is kept once.
+enum Said {
+    Event(StreamEvent),
+    BrokeOff(Error),
+    ComeBack,
+    StillHere,
+}
 
-impl Stream for Received {
+impl Said {
+    fn text(self, written: impl Fn(Result<Told, Error>) -> String) -> String {
+        match self {
+            Self::Event(StreamEvent { id, told }) => {
+                format!("id: {id}\ndata: {}\n\n", written(Ok(told)))
+            }
+            Self::BrokeOff(error) => format!("data: {}\n\n", written(Err(error))),
+            Self::ComeBack => format!("retry: {RETRY_MS}\n"),
+            Self::StillHere => ": still here\n".to_owned(),
+        }
+    }
+}
+
+/// What a task of the server sends to a client.
+struct Received<W> {
+    receiver: mpsc::Receiver<Said>,
+    written: W,
+    answers: Answers,
+    connection: Arc<ConnectionSlot>,
+}
+
+impl<W: Fn(Result<Told, Error>) -> String + Unpin> Stream for Received<W> {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|text| text.map(|text| Ok(Bytes::from(text))))
+        let said = ready!(self.receiver.poll_recv(context));
+        let body = |said: Said| self.answers.body(said.text(&self.written), &self.connection);
+        Poll::Ready(said.map(|said| Ok(body(said))))
     }
 }

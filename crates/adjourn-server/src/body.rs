@@ -1,4 +1,4 @@
-//! Bodies of requests: read as they arrive, as far as there is room for them and they come in time.
+//! The bodies of requests, read as they arrive, as far as there is room for them and they come in time.
 
 use std::future::poll_fn;
 use std::pin::Pin;

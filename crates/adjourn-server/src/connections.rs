@@ -139,6 +139,11 @@ impl ConnectionSlot {
         self.hang_up.notified().await;
     }
 
+    /// Closes the connection, whatever is under way there.
+    pub(crate) fn hang_up(&self) {
+        self.hang_up.notify_one();
+    }
+
     /// Takes note that something was heard of it.
     pub(crate) fn heard(&self) {
         self.note(false);

@@ -20,6 +20,7 @@
 
 mod a2a;
 mod access;
+mod answers;
 mod body;
 mod cloud_event;
 mod connections;
@@ -61,6 +62,7 @@ pub use names::{Names, PublicName};
 pub use push::Pusher;
 
 use a2a::Door;
+use answers::Answers;
 use body::Room;
 use connections::Connections;
 use health::Health;
@@ -76,6 +78,8 @@ const HEADERS: usize = 64;
 /// How many connections there are at most, if there are descriptors for as many. Most of them watch
 /// a task, and cost little while nothing happens.
 pub const CONNECTIONS: usize = 2048;
+/// How much there is at most of long answers that their peers have yet to take.
+pub const ANSWER_BYTES: usize = 256 * 1024 * 1024;
 /// What a connection keeps of what it has read or has to write; the head of a request has to fit.
 const BUFFER_BYTES: usize = 32 * 1024;
 /// How long to rest when no connection can be accepted, before it is tried again.
@@ -97,6 +101,9 @@ pub struct Site<S: Store> {
     pub names: Names,
     /// How many connections there may be at once, two at least; see [`CONNECTIONS`].
     pub connections: usize,
+    /// How much there may be at once of long answers that their peers have yet to take, over all
+    /// connections; see [`ANSWER_BYTES`]. Beyond it, who has had one for longest is hung up on.
+    pub answer_bytes: usize,
 }
 
 impl<S: Store> Site<S> {
@@ -110,6 +117,7 @@ impl<S: Store> Site<S> {
             access,
             names: Names::default(),
             connections: CONNECTIONS,
+            answer_bytes: ANSWER_BYTES,
         }
     }
 }
@@ -137,6 +145,7 @@ pub async fn serve<S: Store>(
         pushing.spawn(push::push(face, pusher, stopping.clone()));
     }
     let (names, room) = (site.names.clone(), Room::default());
+    let answers = Answers::new(site.answer_bytes);
     let router = TowerToHyperService::new(router(site));
     let graceful = GracefulShutdown::new();
     let mut stop = std::pin::pin!(stop);
@@ -148,7 +157,8 @@ pub async fn serve<S: Store>(
         let slot = connections.admit();
         // One that is gone already has no address, and gets no answer.
         let Ok(called) = stream.local_addr() else { continue };
-        let (router, names, room) = (router.clone(), names.clone(), room.clone());
+        let (router, names) = (router.clone(), names.clone());
+        let (room, answers) = (room.clone(), answers.clone());
         let (of_connection, stopping) = (Arc::clone(&slot), stopping.clone());
         // What every request passes through is put around the router as a whole: as layers of it, all
         // of that would be boxed anew for each request.
@@ -156,6 +166,7 @@ pub async fn serve<S: Store>(
             let extensions = request.extensions_mut();
             extensions.insert(Arc::clone(&of_connection));
             extensions.insert(room.clone());
+            extensions.insert(answers.clone());
             extensions.insert(stopping.clone());
             let (router, names) = (router.clone(), names.clone());
             traced(request, async move |request| match names.check(called.ip(), &request) {

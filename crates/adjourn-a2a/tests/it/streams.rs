@@ -1,8 +1,10 @@
 //! Streams: all watchers are told the same, and one who comes back goes on where it was.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use adjourn::core::Session;
+use adjourn::core::command::Mode;
 use adjourn_testkit::host::Fixture;
 use serde_json::{Value, json};
 
@@ -136,6 +138,47 @@ async fn a_stream_stays_open_where_somebody_has_to_authenticate() {
     peer.result("message/send", json!({ "message": answer })).await;
     let told = watch.rest().await;
     assert_eq!(state(&told.last().unwrap().1), "completed");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_pause_that_is_to_fail_at_its_deadline_is_told_as_failed_and_nothing_between() {
+    let fixture = Fixture::new();
+    let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let timeout = json!({ "durationMinutes": 1, "onTimeout": "fail" });
+    let params = json!({ "taskId": task, "conditions": { "timeout": timeout } });
+    peer.result("tasks/pause", params).await;
+    let mut watch = peer.watch("tasks/resubscribe", json!({ "id": task }), None).await;
+    assert_eq!(state(&watch.next().await.unwrap().1), "paused-by-client");
+    let host = fixture.host().await;
+    fixture.clock.advance(Duration::from_secs(61));
+    let told = watch.rest().await;
+    let [(_, last)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((state(last), &last["result"]["final"]), (&json!("failed"), &json!(true)));
+    assert_eq!(peer.get(&task).await["status"]["state"], "failed");
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_that_is_lifted_from_a_question_is_told_as_work_and_then_as_the_question() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let script = r#"{"steps": [{"tool": {"name": "deploy", "ms": 1000}},
+        {"ask": {"question": "Sure?"}}, {"say": "done"}]}"#;
+    let peer = Peer::knowing(&fixture, script);
+    let task = peer.begin().await;
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    // A pause that is pending when the agent asks lies over the question.
+    fixture.pass_until_in_flight(session.id(), "deploy").await;
+    session.suspend().mode(Mode::WaitForCompletion).accepted().await.unwrap();
+    fixture.pass_until(session.id(), "suspended").await;
+    let mut watch = peer.watch("tasks/resubscribe", json!({ "id": task }), None).await;
+    let resumed = peer.result("tasks/resume", json!({ "taskId": task })).await;
+    assert_eq!(resumed["state"], "input-required");
+    for expected in ["paused-by-client", "working", "input-required"] {
+        assert_eq!(*state(&watch.update().await), expected);
+    }
     host.stop().await;
 }
 

@@ -42,6 +42,41 @@ async fn a_pause_by_a_message_waits_for_calls_in_flight_unless_its_sender_does_n
 }
 
 #[tokio::test]
+async fn a_message_that_pauses_is_taken_once() {
+    let fixture = Fixture::new();
+    let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    let send = async |id: &str| {
+        let mut message = pausing(&task, json!(true));
+        message["messageId"] = id.into();
+        let configuration = json!({ "blocking": false });
+        let params = json!({ "message": message, "configuration": configuration });
+        peer.result("message/send", params).await["status"]["state"].clone()
+    };
+    for _ in 0..2 {
+        assert_eq!(send("m2").await, "paused-by-client");
+    }
+    // One that comes to a paused task was taken, too.
+    assert_eq!(send("m3").await, "paused-by-client");
+    peer.result("tasks/resume", json!({ "taskId": task })).await;
+    let revision = session.load().await.unwrap().revision;
+    for id in ["m2", "m3"] {
+        assert_eq!(send(id).await, "working", "{id}: it was taken before");
+    }
+    assert_eq!(session.load().await.unwrap().revision, revision);
+    assert_eq!(send("m4").await, "paused-by-client");
+    peer.result("tasks/cancel", json!({ "id": task })).await;
+    assert_eq!(send("m4").await, "canceled");
+    let late = json!({ "message": pausing(&task, json!(true)) });
+    assert_eq!(peer.result("message/send", late).await["status"]["state"], "canceled");
+    let mut new = pausing(&task, json!(true));
+    new["messageId"] = "m5".into();
+    let refused = peer.refused("message/send", json!({ "message": new })).await;
+    assert_eq!(refused.1, "TASK_NOT_PAUSABLE");
+}
+
+#[tokio::test]
 async fn a_pause_by_a_message_is_refused_in_the_names_of_the_message_and_pauses_nothing() {
     let fixture = Fixture::new();
     let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);

@@ -174,6 +174,7 @@ async fn listen(
         access,
         names: Names::of(place.settings.public_name.value.clone()),
         connections: descriptors::connections(),
+        answer_bytes: adjourn_server::ANSWER_BYTES,
     };
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(adjourn_server::serve(listener, site, async move {

@@ -8,7 +8,7 @@ use adjourn::core::carry::Budget;
 use adjourn::core::driver::DriverSpec;
 use adjourn_a2a::{Agent, Face, Profile, Receivers};
 use adjourn_core::transcript::Digest;
-use adjourn_server::{Access, CONNECTIONS, Names, Pusher, Site, Token, serve};
+use adjourn_server::{ANSWER_BYTES, Access, CONNECTIONS, Names, Pusher, Site, Token, serve};
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::{self, Answer, Events};
 use adjourn_testkit::store::TENANT;
@@ -47,6 +47,7 @@ pub struct Setting<'a> {
     pub names: Names,
     pub pusher: Option<Pusher>,
     pub connections: usize,
+    pub answer_bytes: usize,
 }
 
 impl Setting<'_> {
@@ -61,6 +62,7 @@ impl Setting<'_> {
             names: Names::default(),
             pusher: None,
             connections: CONNECTIONS,
+            answer_bytes: ANSWER_BYTES,
         }
     }
 
@@ -90,6 +92,7 @@ impl Setting<'_> {
             access: self.access,
             names: self.names,
             connections: self.connections,
+            answer_bytes: self.answer_bytes,
             ..Site::open(adjourn)
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

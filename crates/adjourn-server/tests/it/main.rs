@@ -16,5 +16,6 @@ mod push;
 mod push_keys;
 mod races;
 mod seed;
+mod slow_readers;
 mod stopping;
 mod waiting;

@@ -206,6 +206,25 @@ async fn a_message_that_is_sent_again_has_its_receiver_told_what_came_of_the_fir
     served.stop().await;
 }
 
+/// Nothing is at work there, so that the pause is in force with the commit that takes the message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_that_comes_with_a_pause_is_told_of_it() {
+    let fixture = Fixture::new();
+    let (served, receiver) = (pushing(DONE).on(&fixture).await, Receiver::new());
+    let begins = json!({ "message": words("m1"), "configuration": { "blocking": false } });
+    let task = served.result("message/send", &begins)["id"].as_str().unwrap().to_owned();
+    let pauses = json!({
+        "message": { "messageId": "m2", "taskId": task, "role": "ROLE_USER",
+                     "parts": [{ "text": "wait" }], "metadata": { "harn": { "pause": true } } },
+        "configuration": { "taskPushNotificationConfig": { "url": receiver.url("/") } },
+    });
+    let sent = served.ask(&[STATES], "SendMessage", &pauses);
+    let state = sent.pointer("/result/task/status/state");
+    assert_eq!(state, Some(&json!("TASK_STATE_PAUSED_BY_CLIENT")), "{sent}");
+    assert_eq!(states(&receiver.until("TASK_STATE_PAUSED_BY_CLIENT")).len(), 1);
+    served.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_whose_receiver_is_one_too_many_is_not_taken() {
     let fixture = Fixture::new();

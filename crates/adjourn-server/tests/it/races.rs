@@ -121,7 +121,7 @@ async fn race(fixture: &Fixture, script: &str) {
     assert_eq!(shown, show(&served));
     assert_eq!(shown["result"]["status"]["state"], "paused-by-client");
     assert_eq!(shown.pointer("/result/metadata/harn/pause/handle"), Some(&last["handle"]));
-    // And every entry of it follows from the command that is in it.
+    // And its links, its signatures and what was stored of it agree.
     let ring = adjourn_testkit::store::keys().ring();
     fixture.adjourn().verify(ring, None).await.unwrap().unwrap();
     fresh.stop().await;

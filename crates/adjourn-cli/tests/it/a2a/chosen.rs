@@ -121,7 +121,8 @@ fn a_task_that_asks_for_more_of_its_budget_goes_on_with_it() {
     assert!(typed.code == 3 && typed.talk.contains("hint: --idempotency-key"), "{typed:?}");
     let raises = json!({ "taskId": task, "addBudget": { "tokens": 1000 }, "idempotencyKey": "k" });
     let raised = server.result(&[], "tasks/resume", raises.clone());
-    assert_eq!(raised["state"], "working", "{raised}");
+    let states = (&raised["previousState"], &raised["state"]);
+    assert_eq!(states, (&json!("input-required"), &json!("working")), "{raised}");
     assert_eq!(server.result(&[], "tasks/resume", raises), raised, "a retry is answered alike");
     let done = server.until(task, "completed");
     assert!(done["task"].to_string().contains("Two."), "{done}");
