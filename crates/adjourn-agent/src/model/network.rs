@@ -12,6 +12,7 @@ mod names;
 mod provider;
 mod request;
 mod resets;
+mod schema;
 
 use std::fmt;
 use std::sync::Arc;

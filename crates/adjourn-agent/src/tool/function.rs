@@ -132,7 +132,7 @@ impl std::fmt::Debug for FunctionTool {
     }
 }
 
-/// Returns the schema of a type as providers take it: one object, without references.
+/// Returns the schema of a type: an object, or alternatives of which some are one.
 pub(crate) fn schema<A: JsonSchema>() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
@@ -141,8 +141,9 @@ pub(crate) fn schema<A: JsonSchema>() -> Value {
     // Some providers refuse what they do not know.
     fields.remove("$schema");
     fields.remove("title");
+    let alternatives = ["oneOf", "anyOf", "allOf"].iter().any(|word| fields.contains_key(*word));
     // A tool without arguments is one with an empty object of them.
-    if fields.get("type") != Some(&json!("object")) && !fields.contains_key("oneOf") {
+    if fields.get("type") != Some(&json!("object")) && !alternatives {
         return json!({ "type": "object", "properties": {} });
     }
     fields.entry("properties").or_insert_with(|| json!({}));

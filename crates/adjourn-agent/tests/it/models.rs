@@ -6,6 +6,8 @@ mod anthropic;
 mod failures;
 mod openai;
 mod runs;
+mod schemas;
+mod sizes;
 mod views;
 
 use std::future::poll_fn;

@@ -86,14 +86,19 @@ fn resource(provider: &Provider, fields: &Map<String, Value>) -> Shown {
 
 /// Returns how a file is shown: as it is if the provider takes it and it is there.
 fn file(provider: &Provider, media_type: &str, data: Option<&str>, name: Option<&str>) -> Shown {
-    match data.filter(|data| !data.is_empty() && provider.takes(media_type)) {
-        Some(data) => Shown::File(File {
-            media_type: media_type.to_owned(),
-            data: data.to_owned(),
-            name: name.map(|name| name.rsplit('/').next().unwrap_or(name).to_owned()),
-        }),
-        None => Shown::Words(left_out(media_type, name)),
+    let taken = data.filter(|data| !data.is_empty() && provider.takes(media_type));
+    let Some(data) = taken else { return Shown::Words(left_out(media_type, name)) };
+    let (size, most) = (data.len(), provider.most_of(media_type));
+    if size > most {
+        let left_out = left_out(media_type, name);
+        let too_long = format!("{size} bytes in base 64, where it takes {most} at most");
+        return Shown::Words(format!("{left_out}, {too_long}"));
     }
+    Shown::File(File {
+        media_type: media_type.to_owned(),
+        data: data.to_owned(),
+        name: name.map(|name| name.rsplit('/').next().unwrap_or(name).to_owned()),
+    })
 }
 
 /// Says what a model is not shown.

@@ -9,6 +9,19 @@ use reqwest::Url;
 
 use crate::model::{ApiKey, ModelOptions, NamedModelError};
 
+/// How long the base 64 of an image may be for Claude, which counts it and no bytes of the image.
+const CLAUDE_IMAGE_BYTES: usize = 5 * 1024 * 1024;
+/// How long that of another file may be: a request may have 32 MB, and some of them are words.
+const CLAUDE_FILE_BYTES: usize = 30_000_000;
+/// Vertex takes images of 7 MB.
+const VERTEX_IMAGE_BYTES: usize = 7_000_000 / 3 * 4;
+/// A request to Gemini may have 20 MB, and some of them are words.
+const GEMINI_FILE_BYTES: usize = 18_000_000;
+/// The models of `OpenAI` and xAI take images of 20 MB, or more.
+const IMAGE_BYTES: usize = 20_000_000;
+/// Requests to `OpenAI` may have 50 MB; there are others that take less.
+const FILE_BYTES: usize = 30_000_000;
+
 /// A provider, and the model of it that is asked.
 pub(super) struct Provider {
     /// The model's id.
@@ -154,6 +167,23 @@ impl Provider {
                 kind => matches!(kind, Gemini | Vertex),
             },
             _ => false,
+        }
+    }
+
+    /// Returns how many bytes of base 64 it takes of a file of a media type. It refuses a whole
+    /// conversation for one file that has more.
+    pub(super) fn most_of(&self, media_type: &str) -> usize {
+        let image = media_type.starts_with("image/");
+        // Claude has its limits wherever it is asked.
+        let claude = self.kind == AdapterKind::Anthropic
+            || self.model.model_name.as_str().contains("claude");
+        match self.kind {
+            _ if claude && image => CLAUDE_IMAGE_BYTES,
+            _ if claude => CLAUDE_FILE_BYTES,
+            AdapterKind::Vertex if image => VERTEX_IMAGE_BYTES,
+            AdapterKind::Gemini | AdapterKind::Vertex => GEMINI_FILE_BYTES,
+            _ if image => IMAGE_BYTES,
+            _ => FILE_BYTES,
         }
     }
 }

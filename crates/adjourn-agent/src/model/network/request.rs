@@ -3,7 +3,7 @@
 //! - What people and the host say without anything in between is one message, and the last message
 //!   is never the agent's: there are providers that take no other.
 //! - The results of the calls of one message are one message right behind it. Images of results
-//!   follow in the user's role with providers that take none in a result.
+//!   follow in the user's role with providers that take none in a result, or in that of a failure.
 //! - Thoughts go back to the providers that want them, signed ones to the model that they are of.
 
 use adjourn_core::MARK;
@@ -13,11 +13,12 @@ use genai::chat::{
     CacheControl, ChatMessage, ChatRequest, ChatRole, ContentPart, MessageContent, MessageOptions,
     Tool, ToolCall, ToolResponse,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::blocks::{Shown, shown};
 use super::names::{CallIds, ToolNames};
 use super::provider::Provider;
+use super::schema::object_schema;
 use crate::model::ModelRequest;
 use crate::tool::ToolSpec;
 
@@ -159,23 +160,17 @@ impl Talk<'_> {
         let id = self.ids.told(self.provider.kind, &call.0);
         let shown: Vec<Shown> =
             message.blocks.iter().map(|block| shown(self.provider, block)).collect();
-        if self.provider.kind == AdapterKind::Anthropic {
+        let anthropic = self.provider.kind == AdapterKind::Anthropic;
+        // Anthropic takes files in a result, unless the call has failed.
+        let takes_files = anthropic && !message.is_error;
+        let shown = if takes_files { shown } else { self.without_files(&id, shown) };
+        if anthropic {
             let content: Vec<Value> = shown.into_iter().map(anthropic_block).collect();
             let result = json!({ "type": "tool_result", "tool_use_id": id, "content": content,
                                  "is_error": message.is_error });
             return self.add(ChatRole::Tool, vec![ContentPart::from_custom(result, None)]);
         }
-        let mut words = Vec::new();
-        for part in shown {
-            match part {
-                Shown::Words(said) => words.push(said),
-                Shown::File(file) => {
-                    words.push(format!("{MARK} {} follows the results.", file.media_type));
-                    let of = format!("{MARK} From the result of call {id}:");
-                    self.files.extend([ContentPart::Text(of), ContentPart::Binary(file.into())]);
-                }
-            }
-        }
+        let words: Vec<String> = shown.into_iter().map(Shown::into_words).collect();
         let words = words.join("\n");
         let words = if message.is_error { format!("error: {words}") } else { words };
         let asked = self.said.iter().rev().find(|said| said.role == ChatRole::Assistant);
@@ -184,6 +179,23 @@ impl Talk<'_> {
         let mut response = ToolResponse::new(id, words);
         response.fn_name = asked.map(|call| call.fn_name.clone());
         self.add(ChatRole::Tool, vec![ContentPart::ToolResponse(response)]);
+    }
+
+    /// Puts the files of a call's result behind all results, and says so in their places.
+    fn without_files(&mut self, id: &str, shown: Vec<Shown>) -> Vec<Shown> {
+        let mut words = Vec::with_capacity(shown.len());
+        for part in shown {
+            words.push(match part {
+                Shown::File(file) => {
+                    let follows = format!("{MARK} {} follows the results.", file.media_type);
+                    let of = format!("{MARK} From the result of call {id}:");
+                    self.files.extend([ContentPart::Text(of), ContentPart::Binary(file.into())]);
+                    Shown::Words(follows)
+                }
+                words => words,
+            });
+        }
+        words
     }
 
     /// Adds the files of results, behind all of them.
@@ -240,16 +252,4 @@ fn anthropic_block(shown: Shown) -> Value {
                     "source": { "type": "base64", "media_type": file.media_type, "data": file.data } })
         }
     }
-}
-
-/// Returns a schema of an object with its properties, which providers insist on.
-fn object_schema(parameters: &Value) -> Value {
-    let mut schema = match parameters {
-        Value::Object(schema) => schema.clone(),
-        _ => Map::new(),
-    };
-    schema.remove("$schema");
-    schema.entry("type").or_insert_with(|| "object".into());
-    schema.entry("properties").or_insert_with(|| json!({}));
-    Value::Object(schema)
 }

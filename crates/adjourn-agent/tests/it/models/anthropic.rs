@@ -177,3 +177,30 @@ async fn results_stand_right_behind_their_calls() {
         ])
     );
 }
+
+#[tokio::test]
+async fn the_images_of_a_failed_call_follow_the_results() {
+    let server = Server::start(vec![says(&["I see."])]).await;
+    let image = block(json!({ "type": "image", "mimeType": "image/png", "data": "aGVsbG8=" }));
+    let mut failed = result("a", vec![Block::text("no such button"), image]);
+    failed.is_error = true;
+    let messages = vec![
+        message(ModelRole::User, vec![Block::text("Click on both.")]),
+        calling("", &[("a", "click", json!({})), ("b", "click", json!({}))]),
+        failed,
+        result("b", vec![Block::text("clicked")]),
+    ];
+    heard(&*model_at(MODEL, &server), asking(messages)).await;
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let results = json!([
+        { "type": "tool_result", "tool_use_id": "a", "is_error": true, "content": [
+            text("no such button"), text("[adjourn] image/png follows the results.")] },
+        { "type": "tool_result", "tool_use_id": "b", "is_error": false,
+          "content": [text("clicked")] },
+    ]);
+    assert_eq!(server.body()["messages"][2], json!({ "role": "user", "content": results }));
+    let follows = &server.body()["messages"][3];
+    assert_eq!(follows["role"], "user");
+    assert_eq!(follows["content"][0], text("[adjourn] From the result of call a:"));
+    assert_eq!(follows["content"][1]["source"]["data"], "aGVsbG8=");
+}

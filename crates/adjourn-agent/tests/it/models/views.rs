@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use adjourn_agent::{ModelRequest, ToolSpec};
 use adjourn_core::ledger::CallId;
 use adjourn_driver::{Block, CallContent, Fate, Message, Role, model_view};
 use adjourn_testkit::provider::{Reply, Server, anthropic, openai};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::anthropic::MODEL;
-use super::{asking, block, heard, model_at};
+use super::{asking, block, heard, model_at, tools};
 
 fn blocks() -> impl Strategy<Value = Vec<Block>> {
     let block = prop_oneof![
@@ -54,6 +55,38 @@ fn entry() -> impl Strategy<Value = Message> {
     ]
 }
 
+fn schema() -> impl Strategy<Value = Value> {
+    let branches = prop_oneof![
+        Just(json!([{ "required": ["a"] }, { "required": ["b"] }])),
+        Just(json!([{ "type": "object", "properties": { "a": { "const": "x" } } },
+                    { "type": "object", "properties": { "a": { "type": "null" } } }])),
+        Just(json!([{ "$ref": "#/$defs/b" }, { "$ref": "#" }, { "type": "string" }])),
+    ];
+    let properties = json!({ "a": { "type": "string" } });
+    let definitions = json!({ "b": { "properties": { "b": {} }, "required": ["b"] } });
+    let with = move |word: &str, says: Value| json!({ word: says, "type": "object", "properties": properties, "$defs": definitions });
+    let alone = move |word: &str, says: Value| json!({ word: says, "$defs": { "b": {} } });
+    prop_oneof![
+        2 => Just(json!({ "type": "object", "properties": {} })),
+        1 => Just(json!({ "type": ["object", "null"] })),
+        1 => Just(with("not", json!({ "required": ["a", "b"] }))),
+        1 => Just(with("enum", json!([{ "a": "x" }]))),
+        1 => Just(json!({ "$ref": "#/$defs/b", "$defs": { "b": { "type": "object" } } })),
+        4 => (prop_oneof![Just("oneOf"), Just("anyOf"), Just("allOf")], branches, any::<bool>())
+            .prop_map(move |(word, branches, typed)| {
+                if typed { with(word, branches) } else { alone(word, branches) }
+            }),
+    ]
+}
+
+fn specs() -> impl Strategy<Value = Vec<ToolSpec>> {
+    let names = proptest::sample::subsequence(vec!["look", "files.read", "web_search"], 0..=3);
+    (names, proptest::collection::vec(schema(), 3)).prop_map(|(names, schemas)| {
+        let spec = |(name, schema)| ToolSpec::new(name, "Does something.", schema);
+        names.into_iter().zip(schemas).map(spec).collect()
+    })
+}
+
 fn ensure(holds: bool, what: &str) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what.to_owned()) }
 }
@@ -62,6 +95,16 @@ fn plain(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 64
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+}
+
+/// Checks what both would of a tool's schema.
+fn takes_schema(schema: &Value) -> Result<(), String> {
+    ensure(schema["type"] == "object", "a schema is that of an object")?;
+    ensure(schema["properties"].is_object(), "an object has properties")?;
+    for word in ["oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref"] {
+        ensure(schema.get(word).is_none(), "a schema has no alternatives at its top level")?;
+    }
+    Ok(())
 }
 
 /// Checks what Anthropic would.
@@ -91,6 +134,11 @@ fn anthropic_takes(body: &Value) -> Result<(), String> {
         ensure(results == open, "each call has its result right behind it")?;
         let leading = parts.iter().take(results.len()).all(|part| part["type"] == "tool_result");
         ensure(leading, "results come first")?;
+        for failed in of("tool_result").filter(|part| part["is_error"] == true) {
+            let content = failed["content"].as_array().unwrap();
+            ensure(!content.is_empty(), "a failure says something")?;
+            ensure(content.iter().all(|part| part["type"] == "text"), "failures are words")?;
+        }
         open = of("tool_use").map(|part| part["id"].as_str().unwrap().to_owned()).collect();
         for part in of("tool_use") {
             ensure(message["role"] == "assistant", "calls are the agent's")?;
@@ -99,6 +147,9 @@ fn anthropic_takes(body: &Value) -> Result<(), String> {
             ensure(plain(part["name"].as_str().unwrap()), "names are plain")?;
             ensure(ids.insert(part["id"].clone()), "ids are unique")?;
         }
+    }
+    for tool in body["tools"].as_array().into_iter().flatten() {
+        takes_schema(&tool["input_schema"])?;
     }
     ensure(ids.is_empty() || body["tools"].is_array(), "who calls has tools")
 }
@@ -133,12 +184,16 @@ fn openai_takes(body: &Value) -> Result<(), String> {
             ensure(plain(call["function"]["name"].as_str().unwrap()), "names are plain")?;
         }
     }
+    for tool in body["tools"].as_array().into_iter().flatten() {
+        takes_schema(&tool["function"]["parameters"])?;
+    }
     ensure(open.is_empty(), "each call has its result")
 }
 
-async fn sent(name: &str, reply: Reply, entries: &[Message]) -> Value {
+async fn sent(name: &str, reply: Reply, entries: &[Message], specs: &[ToolSpec]) -> Value {
     let server = Server::start(vec![reply]).await;
-    heard(&*model_at(name, &server), asking(model_view(entries))).await;
+    let request = ModelRequest { tools: tools(specs), ..asking(model_view(entries)) };
+    heard(&*model_at(name, &server), request).await;
     server.body()
 }
 
@@ -146,12 +201,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_view_is_one_that_providers_take(entries in proptest::collection::vec(entry(), 0..12)) {
+    fn every_view_is_one_that_providers_take(
+        entries in proptest::collection::vec(entry(), 0..12),
+        specs in specs(),
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let body = sent(MODEL, anthropic::says(&["Done."]), &entries).await;
+            let body = sent(MODEL, anthropic::says(&["Done."]), &entries, &specs).await;
             prop_assert_eq!(anthropic_takes(&body), Ok(()), "{:#}", body);
-            let body = sent("openai/gpt-5", openai::says("Done."), &entries).await;
+            let body = sent("openai/gpt-5", openai::says("Done."), &entries, &specs).await;
             prop_assert_eq!(openai_takes(&body), Ok(()), "{:#}", body);
             Ok(())
         })?;
