@@ -6,11 +6,11 @@ use adjourn_core::limits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How much of a failure's own words is kept.
+/// How much of a failure's own words is kept, as JSON.
 const WORDS_BYTES: usize = limits::EXCERPT_BYTES;
 /// How many blockers are kept.
 const BLOCKERS: usize = 8;
-/// How much of a blocker is kept.
+/// How much of a blocker is kept, as JSON.
 const BLOCKER_BYTES: usize = 256;
 /// How long partial data may be, as JSON.
 const DATA_BYTES: usize = 2 * 1024;
@@ -132,12 +132,20 @@ pub struct Failure {
     pub metadata: Map<String, Value>,
 }
 
+/// What a failure carries beside its words.
+#[derive(Debug, Clone, Copy)]
+enum Detail {
+    PartialData,
+    Metadata,
+    Blockers,
+}
+
 impl Failure {
     /// Makes a failure with the action that is usual for its kind.
     pub fn new(kind: FailureKind, explanation: impl AsRef<str>) -> Self {
         Self {
             kind,
-            explanation: limits::excerpt(explanation.as_ref(), WORDS_BYTES),
+            explanation: excerpt(explanation.as_ref(), WORDS_BYTES),
             blockers: Vec::new(),
             suggested_action: kind.default_action(),
             partial_data: None,
@@ -149,7 +157,7 @@ impl Failure {
     #[must_use]
     pub fn blocker(mut self, blocker: impl AsRef<str>) -> Self {
         if self.blockers.len() < BLOCKERS {
-            self.blockers.push(limits::excerpt(blocker.as_ref(), BLOCKER_BYTES));
+            self.blockers.push(excerpt(blocker.as_ref(), BLOCKER_BYTES));
         }
         self
     }
@@ -193,6 +201,35 @@ impl Failure {
         bounded.partial_data = self.partial_data.filter(|data| fits(data, DATA_BYTES));
         bounded
     }
+
+    /// Leaves out the longest of what failures carry beside their words, and returns whether there was
+    /// something.
+    pub(crate) fn leave_out_longest<'f>(failures: impl IntoIterator<Item = &'f mut Self>) -> bool {
+        let details = failures.into_iter().filter_map(|failure| {
+            let (length, detail) = failure.longest_detail()?;
+            Some((length, detail, failure))
+        });
+        let Some((_, detail, failure)) = details.max_by_key(|(length, ..)| *length) else {
+            return false;
+        };
+        match detail {
+            Detail::PartialData => failure.partial_data = None,
+            Detail::Metadata => failure.metadata = Map::new(),
+            Detail::Blockers => failure.blockers = Vec::new(),
+        }
+        true
+    }
+
+    /// Returns the longest of what it carries beside its words, and how long that is as JSON.
+    fn longest_detail(&self) -> Option<(usize, Detail)> {
+        let data =
+            self.partial_data.as_ref().map(|data| (encoded(data).len(), Detail::PartialData));
+        let metadata =
+            (!self.metadata.is_empty()).then(|| (encoded(&self.metadata).len(), Detail::Metadata));
+        let blockers =
+            (!self.blockers.is_empty()).then(|| (encoded(&self.blockers).len(), Detail::Blockers));
+        [data, metadata, blockers].into_iter().flatten().max_by_key(|(length, _)| *length)
+    }
 }
 
 impl fmt::Display for Failure {
@@ -202,7 +239,71 @@ impl fmt::Display for Failure {
 }
 
 fn fits(value: &impl Serialize, limit: usize) -> bool {
+    adjourn_core::json::check(&encoded(value), limit).is_ok()
+}
+
+fn encoded(value: &impl Serialize) -> Vec<u8> {
     // A value always encodes.
-    let bytes = serde_json::to_vec(value).unwrap_or_default();
-    adjourn_core::json::check(&bytes, limit).is_ok()
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// Cuts a text so that it takes no more than `limit` bytes as JSON, where quotes and backslashes take
+/// two each.
+fn excerpt(text: &str, limit: usize) -> String {
+    let mut taken = 0;
+    let is_beyond = |&(_, letter): &(usize, char)| {
+        taken += letter.len_utf8() + usize::from(matches!(letter, '"' | '\\'));
+        taken > limit
+    };
+    let end = text.char_indices().find(is_beyond).map(|(end, _)| end);
+    limits::excerpt(text, end.unwrap_or(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_as_long_as_json_as_they_may_be() {
+        for (text, limit, cut) in [
+            ("short", 16, "short"),
+            ("\"\"\"\"", 8, "\"\"\"\""),
+            ("\"\"\"\"\"", 8, "\"…"),
+            ("a\\b\nc", 16, "a\\b c"),
+            ("ééééé", 8, "éé…"),
+        ] {
+            assert_eq!(excerpt(text, limit), cut);
+        }
+        for letter in ["\"", "\\", "é\"", "x", "\n", "𝄞"] {
+            let failure = Failure::new(FailureKind::ToolError, letter.repeat(5000));
+            let length = encoded(&failure.explanation).len() - 2;
+            assert!((WORDS_BYTES / 2..=WORDS_BYTES).contains(&length), "{letter:?}: {length}");
+            assert_eq!(failure.clone().bounded(), failure, "it is cut once");
+        }
+    }
+
+    #[test]
+    fn the_longest_of_what_failures_carry_is_left_out_first() {
+        let long = |bytes: usize| Value::String("x".repeat(bytes));
+        let mut failures = [
+            Failure::new(FailureKind::ToolError, "a").partial_data(long(30)).with("n", long(900)),
+            Failure::new(FailureKind::AuthRequired, "b").partial_data(long(500)).blocker("a wall"),
+        ];
+        let mut left_out = Vec::new();
+        while Failure::leave_out_longest(&mut failures) {
+            let left = |failure: &Failure| {
+                let Failure { partial_data, metadata, blockers, .. } = failure;
+                [partial_data.is_some(), !metadata.is_empty(), !blockers.is_empty()]
+            };
+            left_out.push(failures.each_ref().map(left));
+        }
+        let expected = [
+            [[true, false, false], [true, false, true]],
+            [[true, false, false], [false, false, true]],
+            [[false, false, false], [false, false, true]],
+            [[false, false, false], [false, false, false]],
+        ];
+        assert_eq!(left_out, expected);
+        assert_eq!(failures.map(|failure| failure.explanation), ["a", "b"]);
+    }
 }

@@ -1,15 +1,16 @@
 //! One tool call: checked, run, and stopped when it takes too long.
 
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use adjourn_core::MARK;
 use adjourn_core::carry::Usage;
 use adjourn_core::command::CallResult;
-use adjourn_driver::{Block, BoxFuture, Call, CallPart, Emitter, signature};
+use adjourn_driver::{Block, BoxFuture, Call, CallPart, Emitter, emitting, signature};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::AgentDriver;
 use super::answer::stalled;
@@ -59,7 +60,8 @@ pub(super) async fn run(driver: AgentDriver, call: Call, out: Emitter<CallPart>)
 
 /// What ends a wait for a tool.
 enum Woken {
-    Returned(Result<ToolOutput, ToolError>),
+    /// It tells something; nothing once it has returned.
+    Part(Option<CallPart>),
     Late,
     Silent,
 }
@@ -80,41 +82,52 @@ async fn attempt(
         client: Arc::clone(&call.client),
         environment: Arc::clone(&call.environment),
         within: None,
-        out: Some(out.clone()),
+        out: None,
     };
-    // Looking for the tool is a part of the call: a server may hang then, too.
     let (finder, wanted) = (driver.clone(), call.clone());
-    let mut running = unharmed(name.clone(), async move {
-        let tool = find(&finder, &wanted).await?;
-        given.within = Some(late_at.saturating_sub(finder.clock.elapsed()));
-        tool.call(given).await
+    let (returns, returned) = oneshot::channel();
+    // What the tool tells goes through here, because it is a sign of life.
+    let mut parts = emitting(|told| async move {
+        given.out = Some(told);
+        let running = unharmed(wanted.content.tool.clone(), async move {
+            // Looking for the tool is a part of the call: a server may hang then, too.
+            let tool = find(&finder, &wanted).await?;
+            given.within = Some(late_at.saturating_sub(finder.clock.elapsed()));
+            tool.call(given).await
+        });
+        // It is waited for: a call that is given up drops this, too.
+        let _ = returns.send(running.await);
     });
-    let silent_at = begun.saturating_add(limits.stall_threshold);
-    let mut told = false;
+    let (mut heard_at, mut told) = (begun, false);
     loop {
         let now = clock.elapsed();
+        let silent_at = heard_at.saturating_add(limits.stall_threshold);
         let woken = tokio::select! {
+            // What has come counts, however late it is looked at.
             biased;
-            returned = &mut running => Woken::Returned(returned),
+            part = poll_fn(|context| parts.as_mut().poll_next(context)) => Woken::Part(part),
             () = clock.sleep(late_at.saturating_sub(now)) => Woken::Late,
             () = clock.sleep(silent_at.saturating_sub(now)), if !told => Woken::Silent,
         };
         match woken {
-            Woken::Returned(returned) => return returned,
-            Woken::Late => {
+            Woken::Part(None) => return returned.await?,
+            Woken::Part(Some(part)) if now < late_at => {
+                out.emit(part).await;
+                // Counted from when the host has taken it: until then the tool waits.
+                (heard_at, told) = (clock.elapsed(), false);
+            }
+            // A tool that always has something to tell must end in time, too.
+            Woken::Part(Some(_)) | Woken::Late => {
                 let limit = limits.tool_timeout.as_secs_f64();
                 return Err(ToolError::new(format!("{name} took more than {limit} s")));
             }
             Woken::Silent => {
                 told = true;
-                driver.tell(|| stalled(name, silence(begun, clock.elapsed())));
+                let silence = clock.elapsed().saturating_sub(heard_at);
+                driver.tell(|| stalled(name, silence));
             }
         }
     }
-}
-
-fn silence(since: Duration, now: Duration) -> Duration {
-    now.saturating_sub(since)
 }
 
 /// Returns the tool of a call, if it is there and takes the arguments.
@@ -167,8 +180,8 @@ fn unharmed(
 /// Returns what the model is told that repeats itself.
 fn warning(driver: &AgentDriver, call: &Call) -> Option<String> {
     let soft = driver.inner.limits.loop_soft_threshold;
-    let counts = Place::read(&call.session).repeats;
-    let count = counts.get(&signature(&call.content)).copied().unwrap_or(0);
+    let repeats = Place::read(&call.session).repeats;
+    let count = repeats.of(&signature(&call.content));
     (soft > 0 && count >= soft).then(|| {
         format!(
             "{MARK} This call was made {count} times with the same arguments. Do not repeat it."

@@ -1,6 +1,9 @@
 //! What an agent remembers between steps, beside what was said: it is the driver's state, and part
 //! of every record.
 
+mod repeats;
+mod room;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjourn_core::id::RunId;
@@ -12,9 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::permission::{AskedPermission, StillToAsk};
 use crate::failure::{Action, Failure, FailureKind};
+use repeats::Repeats;
 
-/// How many calls are counted by their signature; those that were repeated least are forgotten.
-const REPEATS: usize = 64;
 /// How many lessons are kept.
 const LESSONS: usize = 5;
 
@@ -34,7 +36,7 @@ pub(crate) struct Place {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answers: Option<u64>,
     /// How often each call was asked for, by its signature.
-    pub(crate) repeats: BTreeMap<String, u64>,
+    pub(crate) repeats: Repeats,
     /// How often in a row each failure was met.
     pub(crate) attempts: BTreeMap<FailureKind, u32>,
     /// The last failure of each kind, the newest last.
@@ -54,9 +56,10 @@ pub(crate) struct Place {
     /// Calls that a person is still to be asked about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) still_to_ask: Option<StillToAsk>,
-    /// Tools that a person has allowed for good when the agent had parked to ask.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) allowed: BTreeSet<String>,
+    /// Tools that a person has allowed for good when the agent had parked to ask, the last one last.
+    /// Those without room are asked about again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allowed: Vec<String>,
     /// Calls of the last message whose tools ask for permission: no other call of such a tool runs.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) guarded: BTreeSet<CallId>,
@@ -119,12 +122,6 @@ impl Place {
         read(session)
     }
 
-    /// Returns it as the driver's state.
-    pub(crate) fn write(&self) -> String {
-        // No map with keys that are not text, no failing impl: this always encodes.
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
     /// Enters the turn that the session is in; `hard` is the number of equal calls that is a loop.
     ///
     /// Returns whether it has taken what is told only once: the answer to what a person was asked
@@ -148,7 +145,7 @@ impl Place {
             // What earlier wakes brought is told with this one, if no step had begun with them.
             let answered = report.newest_first().any(|report| report.input.is_some());
             if asked == Some(FailureKind::LoopDetected) && answered {
-                self.decay(hard);
+                self.repeats.decay(hard);
             }
         }
         // A person has dealt with what was asked about: it is not met for the second time now.
@@ -161,25 +158,13 @@ impl Place {
         asked.is_some()
     }
 
-    /// Halves the counts of repeated calls, so that each may be made again at least once.
-    fn decay(&mut self, hard: u64) {
-        for count in self.repeats.values_mut() {
-            *count = (*count / 2).min(hard.saturating_sub(2));
-        }
-        self.repeats.retain(|_, count| *count > 0);
-    }
-
-    /// Counts a call, and returns how often it was asked for.
-    pub(crate) fn count(&mut self, signature: String) -> u64 {
-        let count = self.repeats.get(&signature).copied().unwrap_or(0) + 1;
-        if self.repeats.len() >= REPEATS && !self.repeats.contains_key(&signature) {
-            let least = self.repeats.iter().min_by_key(|(_, count)| **count);
-            if let Some(least) = least.map(|(signature, _)| signature.clone()) {
-                self.repeats.remove(&least);
+    /// Takes note of tools that a person has allowed for good.
+    pub(crate) fn allow(&mut self, tools: impl IntoIterator<Item = String>) {
+        for tool in tools {
+            if !self.allowed.contains(&tool) {
+                self.allowed.push(tool);
             }
         }
-        self.repeats.insert(signature, count);
-        count
     }
 
     /// Returns how often a failure was met, and counts it.
@@ -196,8 +181,14 @@ impl Place {
         self.lessons.retain(|lesson| lesson.kind != failure.kind);
         self.lessons.push(failure.clone());
         if self.lessons.len() > LESSONS {
-            self.lessons.remove(0);
+            self.forget_lesson();
         }
+    }
+
+    /// Forgets the oldest lesson, and returns whether there was one.
+    fn forget_lesson(&mut self) -> bool {
+        let oldest = (!self.lessons.is_empty()).then(|| self.lessons.remove(0));
+        oldest.is_some()
     }
 
     /// Takes note that the model answered as it should: what had kept it from that is over, but for
@@ -229,9 +220,10 @@ mod tests {
     #[test]
     fn sources_are_read_by_their_places_and_by_their_names() {
         let state = r#"{"asked_sources":[0,"wiki"]}"#;
-        let place: Place = json::stored_text(state).unwrap();
+        let mut place: Place = json::stored_text(state).unwrap();
         let known = [SourceId::Place(0), SourceId::Name("wiki".to_owned())];
         assert_eq!(place.asked_sources, known.into());
-        assert!(place.write().contains(r#""asked_sources":[0,"wiki"]"#), "{}", place.write());
+        let written = place.write();
+        assert!(written.contains(r#""asked_sources":[0,"wiki"]"#), "{written}");
     }
 }

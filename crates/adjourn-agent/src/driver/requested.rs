@@ -78,7 +78,7 @@ impl Stepping {
         let hard = self.driver.inner.limits.loop_hard_threshold;
         let mut looping = None;
         for call in calls.iter().filter(|call| call.parks.is_none()) {
-            let count = self.place.count(signature(&call.content));
+            let count = self.place.repeats.count(signature(&call.content));
             if count >= hard && looping.is_none() {
                 let tool = &call.content.tool;
                 let why = format!("{tool} was asked for {count} times with the same arguments");

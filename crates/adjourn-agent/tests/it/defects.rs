@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_agent::{
-    Agent, AgentEvent, AgentGuardrails, BuildError, CancellationRequest, Failure, FailureKind,
-    FunctionTool, MemoryLedger, ResumeError, RunOutcome, ScriptedModel, SuspensionRecord,
-    ToolError,
+    Action, AddBudget, Agent, AgentEvent, AgentGuardrails, BuildError, CancellationRequest,
+    Failure, FailureKind, FunctionTool, MemoryLedger, RecoveryPolicy, ResumeError, RunOutcome,
+    ScriptedModel, SuspensionRecord, ToolError,
 };
 use adjourn_conformance::given::providers_take;
 use serde_json::{Value, json};
@@ -369,6 +369,58 @@ async fn defect_17_what_a_failure_carries_never_keeps_a_run_from_suspending() {
     let run = agent.resume(&stored(&asked.suspension_record), "monthly").await.unwrap();
     assert_eq!(run.result().await.outcome, RunOutcome::Completed);
     assert!(last_words(&model).contains("two tables fit"), "the lesson stays in context");
+}
+
+/// A policy that has a person asked about every failure.
+struct Asks;
+
+impl RecoveryPolicy for Asks {
+    fn retry_budget(&self, _: FailureKind) -> u32 {
+        0
+    }
+
+    fn backoff(&self, _: FailureKind, _: u32) -> Duration {
+        Duration::ZERO
+    }
+
+    fn decide(&self, _: &Failure, _: u32) -> Action {
+        Action::AskUser
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn defect_17_failures_of_every_kind_at_once_do_not_keep_a_run_from_suspending() {
+    // Quotes take the most room: they are written in a text that is written in a text.
+    let quotes = |count| "\"".repeat(count);
+    let fail = move |arguments: Value| {
+        let kind = FailureKind::parse(arguments["kind"].as_str().unwrap()).unwrap();
+        let failure = Failure::new(kind, format!("{kind} {}", quotes(2000)));
+        let failure = failure.partial_data(json!(quotes(1022))).with("more", json!(quotes(500)));
+        let failure = (0..8).fold(failure, |failure, _| failure.blocker(quotes(500)));
+        async move { Err::<String, _>(ToolError::from(failure)) }
+    };
+    let call = |kind: &FailureKind| json!({ "tool": "look", "arguments": { "kind": kind } });
+    let calls: Vec<_> = FailureKind::ALL.iter().map(call).collect();
+    let model = model(json!([{ "calls": calls }, { "text": "Done." }]));
+    let agent = agent(&model).tool(FunctionTool::new("look", "Looks.", fail));
+    let agent = agent.recovery_policy(Asks).build().unwrap();
+    let mut run = agent.run("Look.");
+    for kind in FailureKind::ALL {
+        let asked = question(&events(run).await);
+        assert_eq!(asked.originating_failure_kind, Some(*kind));
+        assert!(asked.question.contains(&format!("{kind} \"\"\"")), "{}", asked.question);
+        let resume = agent.resume(&stored(&asked.suspension_record), "go on");
+        let more = AddBudget { tokens: 1, ..AddBudget::default() };
+        run = match kind {
+            FailureKind::BudgetExceeded => resume.add_budget(more).await.unwrap(),
+            _ => resume.await.unwrap(),
+        };
+    }
+    assert_eq!(run.result().await.outcome, RunOutcome::Completed);
+    let learned = last_words(&model);
+    for kind in FailureKind::ALL.iter().rev().take(5) {
+        assert!(learned.contains(&format!("{kind}: {kind} \"")), "{kind}: {learned}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

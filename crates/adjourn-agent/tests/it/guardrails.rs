@@ -1,12 +1,16 @@
 //! Guardrails: what they count, and what they stop.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use adjourn_agent::{
-    AddBudget, Agent, AgentEvent, AgentGuardrails, BuildError, FailureKind, FunctionTool,
-    ModelPart, Price, Prices, ResumeError, ToolError,
+    AddBudget, Agent, AgentEvent, AgentGuardrails, BuildError, Clock, FailureKind, FunctionTool,
+    ModelPart, Price, Prices, ResumeError, ToolCall, ToolError,
 };
-use serde_json::{Value, json};
+use adjourn_core::time::Timestamp;
+use adjourn_driver::BoxFuture;
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::fixture::{
@@ -99,7 +103,7 @@ async fn tokens_are_a_budget_too() {
 
 fn slow(parts: Vec<(u64, ModelPart)>, guardrails: AgentGuardrails) -> Agent {
     let builder = Agent::builder(SlowModel(parts)).keys(keys()).guardrails(guardrails);
-    builder.clock(std::sync::Arc::new(TestClock::new())).build().unwrap()
+    builder.clock(Arc::new(TestClock::new())).build().unwrap()
 }
 
 fn word(text: &str) -> ModelPart {
@@ -136,6 +140,94 @@ async fn watchers_are_told_once_of_a_long_silence_and_it_counts_for_nothing() {
     assert!(errors[0].recoverable);
     assert_eq!(errors[0].error_type.as_deref(), Some("stalled"));
     assert_eq!(text(&run), "Well.");
+}
+
+/// Works for as long as each of these seconds, and tells something between them.
+async fn work(seconds: &[u64], call: ToolCall) {
+    for (step, seconds) in seconds.iter().enumerate() {
+        if step > 0 {
+            call.tell(Map::from_iter([("title".to_owned(), json!(format!("step {step}")))])).await;
+        }
+        tokio::time::sleep(Duration::from_secs(*seconds)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_tells_is_a_sign_of_life() {
+    let table: [(&'static [u64], &[u64]); 5] = [
+        (&[100], &[30]),
+        (&[1; 100], &[]),
+        (&[29, 29, 29], &[]),
+        (&[20, 20, 100], &[70]),
+        (&[40, 5, 40], &[30, 75]),
+    ];
+    for (seconds, silent_at) in table {
+        // A tool may also tell from a task of its own.
+        for has_task in [false, true] {
+            let works =
+                FunctionTool::with_call("work", "Works.", move |_: Value, call| async move {
+                    match has_task {
+                        true => tokio::spawn(work(seconds, call)).await?,
+                        false => work(seconds, call).await,
+                    }
+                    Ok::<_, ToolError>("worked")
+                });
+            let model = model(json!([{ "calls": [{ "tool": "work" }] }, { "text": "Done." }]));
+            let agent = agent(&model).tool(works).build().unwrap();
+            let begun = Instant::now();
+            let mut run = agent.run("Work.");
+            let (mut told_at, mut updates) = (Vec::new(), 0);
+            while let Some(event) = run.next().await {
+                match event {
+                    AgentEvent::Error(error) => {
+                        assert_eq!(error.error_type.as_deref(), Some("stalled"));
+                        assert_eq!(error.message, "work has given no sign of life for 30 s");
+                        told_at.push(begun.elapsed().as_secs());
+                    }
+                    AgentEvent::ToolEvent(event) => {
+                        updates += usize::from(!event.update.is_empty());
+                    }
+                    _ => {}
+                }
+            }
+            assert_eq!(told_at, silent_at, "{seconds:?}");
+            assert_eq!(updates, seconds.len() - 1, "{seconds:?}");
+        }
+    }
+}
+
+/// A clock that goes on by a millisecond whenever it is looked at, and in which no wait ends.
+#[derive(Default)]
+struct CountingClock(AtomicU64);
+
+impl Clock for CountingClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(crate::fixture::BEGINNING)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_tells_something_all_the_time_is_ended_in_time() {
+    let tells = FunctionTool::with_call("tell", "Tells.", |_: Value, call: ToolCall| async move {
+        for _ in 0..5000 {
+            call.tell(Map::new()).await;
+        }
+        Ok::<_, ToolError>("told")
+    });
+    let model = model(json!([{ "calls": [{ "tool": "tell" }] }, { "text": "Done." }]));
+    let guardrails = AgentGuardrails { tool_timeout_s: 1.0, ..AgentGuardrails::default() };
+    let agent = agent(&model).clock(Arc::new(CountingClock::default())).guardrails(guardrails);
+    events(agent.tool(tells).build().unwrap().run("Tell.")).await;
+    let seen = format!("{:?}", model.requests()[1].messages);
+    assert!(seen.contains("tell took more than 1 s"), "{seen}");
 }
 
 #[tokio::test(start_paused = true)]

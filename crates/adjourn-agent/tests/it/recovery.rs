@@ -163,6 +163,23 @@ async fn agt_44_an_unrelated_question_does_not_set_back_the_count_of_repeated_ca
     assert_eq!(ran.names().len(), 5);
 }
 
+/// What was asked for before a circle, however often, hides no call of it.
+#[tokio::test(start_paused = true)]
+async fn a_loop_of_two_calls_is_met_behind_as_many_others_as_are_counted() {
+    let look = |n: usize| json!({ "tool": "look", "arguments": { "n": n } });
+    let others: Vec<_> = (0..64).map(look).collect();
+    let circle = |n: usize| json!({ "calls": [look(98 + n % 2)] });
+    let script = [vec![json!({ "calls": others }); 2], (0..12).map(circle).collect()].concat();
+    let model = model(Value::Array(script));
+    let ran = Ran::default();
+    let agent = agent(&model).tool(ran.tool("look")).build().unwrap();
+    let asked = question(&events(agent.run("Look.")).await);
+    assert_eq!(asked.originating_failure_kind, Some(FailureKind::LoopDetected));
+    assert_eq!(ran.names().len(), 2 * 64 + 2 * 5, "the sixth of one of them does not run");
+    let counts = payload(&asked.suspension_record)["last_repeat_counts"].clone();
+    assert_eq!(counts.as_object().unwrap().len(), 64);
+}
+
 /// A policy that ends every run with what it has.
 struct Stops;
 

@@ -489,6 +489,62 @@ async fn nothing_of_a_message_runs_before_all_of_it_is_allowed_and_then_each_cal
     }
 }
 
+/// What failed beside a call that a person has to allow waits with it: a person is asked once about
+/// all that failed in the same way.
+#[tokio::test(start_paused = true)]
+async fn failures_behind_a_permission_are_met_with_those_before_it() {
+    let fails = |name: &'static str, why: &'static str| {
+        FunctionTool::new(name, "Fails.", move |_: Value| async move {
+            Err::<String, _>(ToolError::of(FailureKind::AmbiguousInput, why))
+        })
+    };
+    let model = wants(json!([{ "tool": "look" }, { "tool": "delete" }]));
+    let agent = agent(&model).tool(fails("look", "two tables fit").idempotent());
+    let agent = agent.tool(fails("delete", "two rows fit").asks_permission());
+    let agent = agent.client(Arc::new(Says(PermissionAnswer::Gone))).build().unwrap();
+    let asked = question(&events(agent.run("Go.")).await);
+    assert_eq!(asked.question, "May the agent call delete?");
+    let run = agent.resume(&asked.suspension_record, "Allow once").await.unwrap();
+    let asked = question(&events(run).await);
+    assert!(asked.question.contains("two tables fit; two rows fit"), "{}", asked.question);
+    let run = agent.resume(&asked.suspension_record, "the first ones").await.unwrap();
+    assert_eq!(text(&events(run).await), "Done.");
+}
+
+/// A person is asked again about a tool that there is no room to remember; the run suspends all the
+/// same.
+#[tokio::test(start_paused = true)]
+async fn more_tools_than_can_be_remembered_are_allowed_for_good() {
+    const TOOLS: usize = 140;
+    let name = |number: usize| format!("{number:03}{}", "\"".repeat(limits::NAME_BYTES - 3));
+    let call = |number: usize| json!({ "calls": [{ "tool": name(number) }] });
+    let script = (0..TOOLS).chain([0, TOOLS - 1]).map(call).chain([json!({ "text": "Done." })]);
+    let (model, ran) = (model(script.collect()), Ran::default());
+    let guardrails = AgentGuardrails { max_iterations: 1000, ..AgentGuardrails::default() };
+    let add = |built: AgentBuilder, number| {
+        let ran = ran.clone();
+        let tool = FunctionTool::new(name(number), "Takes note.", move |_: Value| {
+            ran.push(&number.to_string());
+            async { Ok::<_, ToolError>("ran") }
+        });
+        built.tool(tool.asks_permission())
+    };
+    let built = (0..TOOLS).fold(agent(&model).guardrails(guardrails), add);
+    let agent = built.build().unwrap();
+    let (mut run, mut asked) = (events(agent.run("Go.")).await, Vec::new());
+    while run.last().unwrap().tag() == "user_input_requested" {
+        let question = question(&run);
+        let tool = question.question.strip_prefix("May the agent call ").unwrap();
+        asked.push(tool.get(..3).unwrap().parse::<usize>().unwrap());
+        let record = crate::fixture::stored(&question.suspension_record);
+        run = events(agent.resume(&record, "Allow always").await.unwrap()).await;
+    }
+    assert_eq!(text(&run), "Done.");
+    assert_eq!(ran.names().len(), TOOLS + 2);
+    let expected: Vec<_> = (0..TOOLS).chain([TOOLS - 1]).collect();
+    assert_eq!(asked, expected, "the first one was remembered, and the last one was not");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_beside_a_call_that_asks_comes_first() {
     let calls = json!([{ "tool": "delete" }, crate::fixture::ask("Which table?")]);
