@@ -96,19 +96,25 @@ impl Stepping {
             Meant::No => return Ok(None),
             Meant::Once => {}
             Meant::Always => {
-                self.place.allowed.extend(calls.get(place).map(|call| call.tool.clone()));
+                self.place.allow(calls.get(place).map(|call| call.tool.clone()));
             }
         }
         granted.push(place);
         Ok(Some(Again { from, calls: calls.clone(), granted, parks: false }))
     }
 
-    /// Returns the calls that a person is still to be asked about.
+    /// Returns the calls that a person is still to be asked about; none if they have said something
+    /// else meanwhile, which the model reads.
     fn still_to_ask(&mut self) -> Result<Option<Again>, TranscriptError> {
         let Some(StillToAsk { from, calls: ids }) = self.place.still_to_ask.take() else {
             return Ok(None);
         };
         let entries = self.since(from)?;
+        let mut behind = entries.iter().skip_while(|entry| entry.calls.is_empty());
+        let said = behind.any(|entry| entry.role == Role::User);
+        if said && matches!(self.woken_with(), Woken::Input) {
+            return Ok(None);
+        }
         let calls = entries.into_iter().flat_map(|entry| entry.calls);
         let calls: Vec<_> = calls.filter(|call| ids.contains(&call.id)).collect();
         let again = Again { from, calls, granted: Vec::new(), parks: true };
@@ -128,20 +134,17 @@ impl Stepping {
         self.step.transcript.before(length, since)
     }
 
-    /// Returns what a person has said with what began the turn.
+    /// Returns what a person has said with what began the turn. What was said behind an answer may take
+    /// it back, so that it counts.
     fn woken_with(&self) -> Woken {
-        match self.step.session.run().map(|run| &run.opening) {
-            Some(Opening::Wake(report)) => {
-                let mut reports = report.newest_first();
-                if reports.any(|report| report.question.is_some()) {
-                    Woken::Answer
-                } else if report.newest_first().any(|report| report.input.is_some()) {
-                    Woken::Input
-                } else {
-                    Woken::Nothing
-                }
-            }
-            Some(Opening::Prompt(_)) | None => Woken::Input,
+        let Some(Opening::Wake(report)) = self.step.session.run().map(|run| &run.opening) else {
+            return Woken::Input;
+        };
+        let said = report.newest_first().find(|report| report.input.is_some());
+        match said.map(|report| report.question.is_some()) {
+            Some(true) => Woken::Answer,
+            Some(false) => Woken::Input,
+            None => Woken::Nothing,
         }
     }
 
@@ -179,8 +182,10 @@ impl Stepping {
 fn question(call: &CallContent) -> Question {
     let title = call.title.as_deref().map(|title| format!(" {title}")).unwrap_or_default();
     let title = limits::excerpt(&title, limits::EXCERPT_BYTES);
+    // It is one line: what it names must not begin others, which look like arguments.
+    let line = format!("May the agent call {}?{title}", call.tool).replace(breaks_lines, " ");
     let asked = |most: usize| Question {
-        question: format!("May the agent call {}?{title}", call.tool),
+        question: line.clone(),
         context: shown(&call.arguments(), most),
         choices: CHOICES.map(str::to_owned).into(),
         originating_failure_kind: None,
@@ -196,9 +201,11 @@ fn question(call: &CallContent) -> Question {
 /// Shows the arguments of a call, a line or more for each; nothing if it has none. What follows the
 /// first line of an argument stands further in, so that it looks like no other argument.
 fn shown(arguments: &Value, most: usize) -> Option<String> {
+    let apart = |text: &str| text.split(breaks_lines).collect::<Vec<_>>().join("\n  ");
     let line = |name: &str, value: &Value| match value {
-        Value::String(text) => format!("{name}: {}", text.replace('\n', "\n  ")),
-        value => format!("{name}: {value}"),
+        Value::String(text) => format!("{}: {}", apart(name), apart(text)),
+        // JSON leaves some signs that break lines as they are.
+        value => format!("{}: {}", apart(name), apart(&value.to_string())),
     };
     let lines: Vec<_> = match arguments {
         Value::Object(fields) => fields.iter().map(|(name, value)| line(name, value)).collect(),
@@ -215,6 +222,11 @@ fn shown(arguments: &Value, most: usize) -> Option<String> {
             Some(format!("{shown}\n… and {left} bytes more, which the transcript has"))
         }
     }
+}
+
+/// Returns whether a reader of text may begin a new line here.
+const fn breaks_lines(letter: char) -> bool {
+    matches!(letter, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
 /// Reads a reply: what is not one of the ways to say yes is a no.
@@ -256,6 +268,18 @@ mod tests {
         let asked = question(&call(json!({ "account": "boss", "command": "ls\naccount: none" })));
         assert_eq!(asked.question, "May the agent call srv__poke?");
         assert_eq!(asked.context.as_deref(), Some("account: boss\ncommand: ls\n  account: none"));
+        let breaks = question(&call(json!({ "a\nb": 1, "c\u{2028}d": "e\rf" })));
+        assert_eq!(breaks.context.as_deref(), Some("a\n  b: 1\nc\n  d: e\n  f"));
+        let within = json!({ "a": ["b\u{85}c: 1"], "d": { "e\u{2028}f": "g\u{2029}h\ni" } });
+        let within = question(&call(within));
+        let shown = "a: [\"b\n  c: 1\"]\nd: {\"e\n  f\":\"g\n  h\\ni\"}";
+        assert_eq!(within.context.as_deref(), Some(shown));
+        for breaks in "\n\r\u{b}\u{c}\u{85}\u{2028}\u{2029}".chars() {
+            let title = Some(format!("Poke{breaks}account: none"));
+            let asked = question(&CallContent { title, ..call(json!({})) });
+            let line = "May the agent call srv__poke? Poke account: none";
+            assert_eq!(asked.question, line, "{breaks:?}");
+        }
         assert_eq!(question(&call(json!({}))).context, None);
         for text in ["x".repeat(100_000), "\u{1}".repeat(100_000)] {
             let asked = question(&call(json!({ "text": text })));

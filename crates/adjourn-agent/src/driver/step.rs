@@ -81,8 +81,8 @@ impl Stepping {
         }
         let from = self.place.seen;
         let Fresh { failures, unasked: calls } = self.fresh_results()?;
-        let mut met = VecDeque::from(std::mem::take(&mut self.place.unmet));
-        met.extend(failures);
+        let unmet = std::mem::take(&mut self.place.unmet);
+        let mut met = VecDeque::from(one_of_each_kind(unmet.iter().chain(&failures)));
         if !calls.is_empty() {
             self.place.unmet = met.into();
             return self.go_on_with(Again { from, calls, granted: Vec::new(), parks: true }).await;
@@ -149,7 +149,16 @@ impl Stepping {
         self.place.seen = self.step.transcript.len();
         let mut failures: Vec<Failure> = Vec::new();
         let mut unasked = BTreeSet::new();
-        for result in entries.iter().filter(|entry| entry.role == Role::Tool) {
+        for result in &entries {
+            match result.role {
+                Role::Tool => {}
+                // What is said behind them is about them: the model reads both.
+                Role::User => {
+                    unasked.clear();
+                    continue;
+                }
+                _ => continue,
+            }
             let marked = |name| result.structured.as_ref().and_then(|value| value.get(name));
             if result.is_error && marked(UNASKED).is_some() {
                 unasked.extend(&result.answers);

@@ -192,6 +192,16 @@ async fn a_refill_counts_however_it_comes() {
 
 #[tokio::test]
 async fn a_refusal_is_not_overruled_by_what_is_said_later() {
+    assert_no_call_runs_behind("Do not allow", "yes").await;
+}
+
+#[tokio::test]
+async fn a_permission_is_taken_back_by_what_is_said_before_its_call() {
+    assert_no_call_runs_behind("Allow once", "No, wait.").await;
+}
+
+/// Answers the question for a permission, and says something else before a host hears of that.
+async fn assert_no_call_runs_behind(answer: &str, later: &str) {
     let directory = tempfile::tempdir().unwrap();
     let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
     let model = model(json!([{ "calls": [{ "tool": "deploy" }] }, { "text": "As you wish." }]));
@@ -203,12 +213,14 @@ async fn a_refusal_is_not_overruled_by_what_is_said_later() {
     let host = adjourn.host().driver("deployer", move |_| driver.clone()).start().await.unwrap();
     let (_, handle) = asked(&session).await;
     host.stop().await.unwrap();
-    session.prompt("Do not allow").answering(handle).await.unwrap();
+    session.prompt(answer).answering(handle).await.unwrap();
     session.suspend().await.unwrap();
-    session.resume().input("yes").await.unwrap();
+    session.resume().input(later).await.unwrap();
     let host = adjourn.host().driver("deployer", move |_| agent.clone()).start().await.unwrap();
     assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
-    assert!(ran.names().is_empty(), "the question was answered with a no");
+    assert!(ran.names().is_empty(), "{answer}, {later}");
+    let told = format!("{:?}", model.requests().pop().unwrap().messages);
+    assert!(told.contains(answer) && told.contains(later), "the model reads both: {told}");
     host.stop().await.unwrap();
 }
 
@@ -340,10 +352,16 @@ impl ToolSource for Held {
     }
 }
 
-#[tokio::test]
-async fn a_permission_whose_step_is_interrupted_is_asked_for_again() {
-    let directory = tempfile::tempdir().unwrap();
-    let adjourn = Adjourn::open(directory.path().join("agents.db")).await.unwrap();
+/// A session whose person has allowed a call, and which was interrupted before the call could run.
+struct Interrupted {
+    session: SessionRef,
+    model: Arc<ScriptedModel>,
+    ran: Ran,
+    host: RunningHost,
+}
+
+async fn interrupted_behind_a_permission(directory: &Path) -> Interrupted {
+    let adjourn = Adjourn::open(directory.join("agents.db")).await.unwrap();
     let model = model(json!([{ "calls": [{ "tool": "deploy" }] }, { "text": "Done." }]));
     let (ran, free) = (Ran::default(), Arc::new(Notify::new()));
     let agent = Agent::builder(Arc::clone(&model)).keys(keys()).name("deployer");
@@ -360,6 +378,14 @@ async fn a_permission_whose_step_is_interrupted_is_asked_for_again() {
     }
     session.suspend().mode(Mode::InterruptImmediate).await.unwrap();
     assert!(ran.names().is_empty());
+    Interrupted { session, model, ran, host }
+}
+
+#[tokio::test]
+async fn a_permission_whose_step_is_interrupted_is_asked_for_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let Interrupted { session, model, ran, host } =
+        interrupted_behind_a_permission(directory.path()).await;
     session.resume().await.unwrap();
     let mut moments = session.watch().await.unwrap();
     let mut asked = Vec::new();
@@ -375,6 +401,19 @@ async fn a_permission_whose_step_is_interrupted_is_asked_for_again() {
     session.prompt("Allow once").answering(asked[1].1).await.unwrap();
     assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
     assert_eq!((ran.names().len(), model.requests().len()), (1, 2));
+    host.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_permission_whose_step_is_interrupted_is_not_asked_for_behind_other_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let Interrupted { session, model, ran, host } =
+        interrupted_behind_a_permission(directory.path()).await;
+    session.resume().input("Leave it for today.").await.unwrap();
+    assert_eq!(session.finished().await.unwrap().end.outcome, Outcome::Completed);
+    assert_eq!((ran.names().len(), model.requests().len()), (0, 2));
+    let told = format!("{:?}", model.requests()[1].messages);
+    assert!(told.contains("Leave it for today."), "{told}");
     host.stop().await.unwrap();
 }
 

@@ -232,6 +232,25 @@ fn a_permission_whose_asker_is_gone_is_a_question_that_waits() {
     }
 }
 
+#[test]
+fn a_permission_whose_asker_is_gone_is_not_asked_for_behind_other_words() {
+    let home = Home::new();
+    let (model, cwd) = (model(&home, WRITES), home.path("").display().to_string());
+    let arguments = ["run", "go", "--model", &model, "--tools", "write", "--cwd", &cwd];
+    let terminal = OnTerminal::start_typing(home.command(&arguments), 100);
+    terminal.until("May it call write_file?");
+    terminal.until("> ");
+    let id = only_session(&home);
+    terminal.signal(Signal::INT);
+    terminal.end();
+    let serving = home.serve();
+    let resume = ["resume", &id, "--input", "leave it", "--detach"];
+    assert_eq!(home.told(&resume).code, 0);
+    home.until(&id, "outcome", "completed");
+    assert!(!home.path("a.txt").exists());
+    assert_eq!(serving.terminate(), 0);
+}
+
 /// What runs in two lines is not shown as one, whose second half could be taken for a comment.
 #[test]
 fn a_permission_that_was_asked_in_the_background_shows_a_command_line_by_line() {
