@@ -10,7 +10,7 @@ use adjourn::core::Session;
 use adjourn::core::command::{Question, RunEnd};
 use adjourn::core::event::What;
 use adjourn::core::id::{RunId, SessionId};
-use adjourn::core::session::{Outcome, Wait};
+use adjourn::core::session::{Initiator, Outcome, Wait};
 use adjourn::core::time::Timestamp;
 use adjourn::driver::{Message as Entry, Role};
 use adjourn::telling::{ends_words, message_id};
@@ -90,6 +90,13 @@ impl Run {
     pub fn took(&self, message: &str) -> Option<u64> {
         let mut taken = self.past.taken.iter();
         taken.find(|(taken, _)| **taken == *message).map(|(_, revision)| *revision)
+    }
+
+    /// Returns the revision from which on it was last paused by a client; nothing if it never was.
+    pub fn paused_at(&self) -> Option<u64> {
+        let mut stood = self.past.stood.iter().rev();
+        let paused = stood.find(|stood| stood.standing == Standing::Paused(Initiator::Client));
+        paused.map(|stood| stood.revision)
     }
 
     /// Returns how far the transcript went when its agent was last broken off: a message that began

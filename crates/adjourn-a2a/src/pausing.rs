@@ -12,8 +12,9 @@ use serde_json::Value;
 use crate::arrived::Given;
 use crate::error::{Error, Source};
 use crate::face::{Asked, Face, Found, REST_PATIENCE, to_json};
-use crate::fold::Runs;
+use crate::fold::{Run, Runs};
 use crate::method::Family;
+use crate::moved::TAKEN_IN;
 use crate::params::{self, Params, Resume, Send};
 use crate::pause::{self, Paused, Resumed};
 use crate::standing::Standing;
@@ -42,7 +43,8 @@ impl<S: Store> Face<S> {
     }
 
     /// Pauses the task that a message names, and says nothing to its agent. Returns the task, and the
-    /// revision behind which the pause is. The same message again pauses nothing.
+    /// revision behind which the pause is. The same message again pauses nothing, and is told of the
+    /// last pause by a client: it was taken by that or before.
     pub(crate) async fn pause_by_message(
         &self,
         asked: &Asked<'_>,
@@ -58,9 +60,10 @@ impl<S: Store> Face<S> {
         let pause = suspending(asked, &found, suspend).once(send.message.pause_key(asked.caller));
         let accepted = match pause.accepted().await {
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
-                let found = self.find_now(asked, task).await?;
-                let revision = found.runs.revision();
-                return Ok((found, revision));
+                let found = self.find(asked, task).await?;
+                let paused = found.run().and_then(Run::paused_at);
+                let behind = paused.map_or(found.runs.revision(), |revision| revision - 1);
+                return Ok((found, behind));
             }
             accepted => {
                 accepted.map_err(|error| not_suspended(asked, &found, error, Source::Tunnel))?
@@ -70,7 +73,11 @@ impl<S: Store> Face<S> {
             in_force(asked, &found, &accepted).await?;
         }
         let Done { session, events, .. } = &accepted.commit;
-        Ok((self.find(asked, task).await?, session.revision - events.len() as u64))
+        let behind = session.revision - events.len() as u64;
+        let found = self.find(asked, task).await?;
+        // It may go on in another session by now.
+        let behind = if found.session.id() == session.id { behind } else { TAKEN_IN };
+        Ok((found, behind))
     }
 
     /// `tasks/await_resumption`: a worker outside of the host parks the task. It is answered as a pause

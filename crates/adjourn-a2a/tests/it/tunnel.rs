@@ -76,6 +76,27 @@ async fn a_message_that_pauses_is_taken_once() {
     assert_eq!(refused.1, "TASK_NOT_PAUSABLE");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_pauses_and_is_sent_again_is_shown_what_the_task_asks() {
+    let fixture = Fixture::new();
+    let asks = r#"{"steps": [{"ask": {"question": "Mend it?"}}, {"say": "done"}]}"#;
+    let peer = Peer::knowing(&fixture, asks);
+    let task = peer.begin().await;
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    let pause = json!({ "message": pausing(&task, json!(true)) });
+    let paused = peer.result("message/send", pause.clone()).await;
+    assert_eq!(paused["status"]["state"], "paused-by-client");
+    peer.result("tasks/resume", json!({ "taskId": task })).await;
+    let host = fixture.host().await;
+    fixture.until_state(session.id(), "suspended").await;
+    let again = peer.result("message/send", pause).await;
+    assert_eq!(again["status"]["state"], "input-required");
+    assert_eq!(again.pointer("/status/message/parts/0/text"), Some(&"Mend it?".into()), "{again}");
+    let shown = peer.result("tasks/get", json!({ "id": task })).await;
+    assert_eq!((&again["status"], &again["history"]), (&shown["status"], &shown["history"]));
+    host.stop().await;
+}
+
 #[tokio::test]
 async fn a_pause_by_a_message_is_refused_in_the_names_of_the_message_and_pauses_nothing() {
     let fixture = Fixture::new();

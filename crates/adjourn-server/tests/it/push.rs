@@ -213,15 +213,28 @@ async fn a_receiver_that_comes_with_a_pause_is_told_of_it() {
     let (served, receiver) = (pushing(DONE).on(&fixture).await, Receiver::new());
     let begins = json!({ "message": words("m1"), "configuration": { "blocking": false } });
     let task = served.result("message/send", &begins)["id"].as_str().unwrap().to_owned();
-    let pauses = json!({
-        "message": { "messageId": "m2", "taskId": task, "role": "ROLE_USER",
-                     "parts": [{ "text": "wait" }], "metadata": { "harn": { "pause": true } } },
-        "configuration": { "taskPushNotificationConfig": { "url": receiver.url("/") } },
-    });
-    let sent = served.ask(&[STATES], "SendMessage", &pauses);
-    let state = sent.pointer("/result/task/status/state");
-    assert_eq!(state, Some(&json!("TASK_STATE_PAUSED_BY_CLIENT")), "{sent}");
-    assert_eq!(states(&receiver.until("TASK_STATE_PAUSED_BY_CLIENT")).len(), 1);
+    let pauses = |id: &str, configuration: Value| {
+        json!({ "configuration": configuration,
+                "message": { "messageId": id, "taskId": task, "role": "ROLE_USER",
+                             "parts": [{ "text": "wait" }],
+                             "metadata": { "harn": { "pause": true } } } })
+    };
+    let told =
+        |receiver: &Receiver| json!({ "taskPushNotificationConfig": { "url": receiver.url("/") } });
+    let again = Receiver::new();
+    // The third is as after a server that was killed between the second and its receiver.
+    for (id, configuration, receiver) in [
+        ("m2", told(&receiver), Some(&receiver)),
+        ("m3", json!({}), None),
+        ("m3", told(&again), Some(&again)),
+    ] {
+        let sent = served.ask(&[STATES], "SendMessage", &pauses(id, configuration));
+        let state = sent.pointer("/result/task/status/state");
+        assert_eq!(state, Some(&json!("TASK_STATE_PAUSED_BY_CLIENT")), "{sent}");
+        if let Some(receiver) = receiver {
+            assert_eq!(states(&receiver.until("TASK_STATE_PAUSED_BY_CLIENT")).len(), 1);
+        }
+    }
     served.stop().await;
 }
 
