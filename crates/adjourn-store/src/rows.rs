@@ -423,6 +423,8 @@ pub trait Listing {
     /// Takes note that a run belongs to a session from now on: one that is taken in again goes on in
     /// the session that is made for it.
     fn add_run(&mut self, run: RunId, session: SessionNo) -> Result<(), Error>;
+    /// Returns the session that a run belongs to; nothing if none is known to.
+    fn session_with_run(&mut self, run: RunId) -> Result<Option<SessionNo>, Error>;
     /// Enters a batch into the list of how sessions stand, unless the list has got further.
     fn enter(&mut self, batch: &Batch) -> Result<(), Error>;
 }

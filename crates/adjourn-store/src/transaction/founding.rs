@@ -47,7 +47,7 @@ impl Transaction<'_> {
     /// this store, what is sent to it again is answered as it would be where it was.
     ///
     /// # Errors
-    /// The record was taken in before, the session that it was made of is open in this store, the
+    /// The record was taken in before, the session that it goes on with is open in this store, the
     /// session is refused, or the store fails.
     pub fn import(
         &mut self,
@@ -69,8 +69,14 @@ impl Transaction<'_> {
         facts.keyless_waits = self.rows.keyless_waits(tenant)?;
         let origin = self.rows.session(imported.from.session)?;
         let origin = origin.filter(|origin| origin.tenant == tenant);
-        if let Some(origin) = &origin {
-            self.check_over(origin)?;
+        // It may have been in other stores in between, and have another id there; its run keeps its own.
+        let with_run = match imported.state.run() {
+            Some(run) => self.rows.session_with_run(run.id)?,
+            None => None,
+        };
+        let with_run = with_run.map(|no| self.rows.session_by_no(no)).transpose()?.flatten();
+        for here in origin.iter().chain(with_run.iter().filter(|here| here.tenant == tenant)) {
+            self.check_over(here)?;
         }
         let events = Session::import(&facts, imported)?;
         self.found(facts, events, (&marks, name), said.to_vec(), origin.map(|origin| origin.no))
@@ -78,11 +84,11 @@ impl Transaction<'_> {
 
     /// Refuses a record of a session that is open here: the store is a copy from before the export, and
     /// one of the two would repeat what the other does.
-    fn check_over(&mut self, origin: &SessionRow) -> Result<(), CommandError> {
-        match self.load(origin) {
+    fn check_over(&mut self, here: &SessionRow) -> Result<(), CommandError> {
+        match self.load(here) {
             Ok(session) if !matches!(session.state, State::Ended(_)) => {
                 let problem =
-                    format!("it was made of {}, which is open here; close that first", origin.id);
+                    format!("it goes on with {}, which is open here; close that first", here.id);
                 Err(Rejected::Invalid { path: "record".to_owned(), problem }.into())
             }
             Ok(_) => Ok(()),

@@ -178,6 +178,27 @@ async fn a_record_is_not_taken_in_beside_the_session_that_it_was_made_of() {
     is_whole(&copy, &keys()).await;
 }
 
+#[tokio::test]
+async fn a_record_that_comes_back_by_way_of_another_store_is_not_taken_in_beside_its_session() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let keys = || Keys::only(key(1));
+    let id = parked(&open(directory.path(), "here.db", keys(), &clock).await).await.id();
+    // A copy from before the export.
+    std::fs::copy(directory.path().join("here.db"), directory.path().join("copy.db")).unwrap();
+    let here = open(directory.path(), "here.db", keys(), &clock).await;
+    let there = open(directory.path(), "there.db", keys(), &clock).await;
+    let moved = there.import(here.session(id).export().await.unwrap().record).await.unwrap();
+    let record = moved.export().await.unwrap().record;
+    let copy = open(directory.path(), "copy.db", keys(), &clock).await;
+    let refused = copy.import(record.clone()).await.unwrap_err();
+    let Error::Refused(Rejected::Invalid { problem, .. }) = refused else { panic!("{refused}") };
+    assert!(problem.contains(&id.to_string()), "{problem}");
+    is_whole(&copy, &keys()).await;
+    // Where it was before, it has ended.
+    here.import(record).await.unwrap();
+    is_whole(&here, &keys()).await;
+}
+
 /// Stores from before the row of a run moved with its session.
 #[tokio::test]
 async fn a_run_that_is_known_under_the_session_it_comes_from_is_no_fault() {

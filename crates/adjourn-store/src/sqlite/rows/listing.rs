@@ -1,7 +1,7 @@
 //! What queries find sessions by, beside their rows.
 
 use adjourn_core::id::RunId;
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::SqliteRows;
 use crate::error::Error;
@@ -12,6 +12,12 @@ impl Listing for SqliteRows<'_> {
     fn add_run(&mut self, run: RunId, session: SessionNo) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO run (id, session) VALUES (?1, ?2)";
         self.write(sql, [run.uuid().into_bytes().into(), session.0.into()])
+    }
+
+    fn session_with_run(&mut self, run: RunId) -> Result<Option<SessionNo>, Error> {
+        let mut statement = self.prepare("SELECT session FROM run WHERE id = ?1")?;
+        let no = statement.query_row([run.uuid().as_bytes()], |row| row.get(0)).optional()?;
+        Ok(no.map(SessionNo))
     }
 
     fn enter(&mut self, batch: &Batch) -> Result<(), Error> {
