@@ -17,6 +17,25 @@ use serde_json::{Map, Value, json};
 const REFUSED: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"];
 /// What is told in words where a schema is folded.
 const TOLD: [&str; 6] = ["not", "enum", "const", "if", "then", "else"];
+/// What is told besides of a schema below the top level; there, it is sent as it is.
+const TOLD_BELOW: [&str; 7] = [
+    "additionalProperties",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "dependentRequired",
+    "dependentSchemas",
+];
+/// Words of a definition that say what others of it leave, and none of which is sent without them.
+const TOGETHER: [&[&str]; 4] = [
+    &["properties", "patternProperties", "additionalProperties"],
+    &["items", "prefixItems"],
+    &["contains", "minContains", "maxContains"],
+    &["if", "then", "else"],
+];
+/// What a definition says to people.
+const REMARKS: [&str; 4] = ["title", "description", "default", "examples"];
 /// Where alternatives are kept that other parts of the schema refer to.
 const KEPT: &str = "alternatives";
 /// How many schemas are folded into one. Those of a server can refer to each other in more ways than
@@ -26,6 +45,8 @@ const SCHEMAS: usize = 256;
 const WORDS_BYTES: usize = 2 * 1024;
 /// How much of that one alternative may say of what it is for.
 const ABOUT_BYTES: usize = 128;
+/// How much of that may say what else one alternative is like.
+const FORM_BYTES: usize = 512;
 
 /// Returns a schema of an object with its properties, which providers insist on.
 pub(super) fn object_schema(parameters: &Value) -> Value {
@@ -51,11 +72,13 @@ fn folded(root: &Value, mut schema: Map<String, Value>) -> Map<String, Value> {
     if !folded.required.is_empty() {
         schema.insert("required".to_owned(), folded.required.into_iter().collect());
     }
-    if !folded.told.is_empty() {
-        let told = limits::excerpt(&folded.told.join(" "), WORDS_BYTES);
-        let said = schema.get("description").and_then(Value::as_str);
-        let said = said.map(|said| format!("{said} {told}")).unwrap_or(told);
-        schema.insert("description".to_owned(), said.into());
+    let said = schema.get("description").and_then(Value::as_str).map(str::to_owned);
+    let said = said.or_else(|| folded.about.filter(|_| !schema.contains_key("title")));
+    let told = folded.told.iter().map(|told| format!("The arguments {told}."));
+    let told = limits::excerpt(&told.collect::<Vec<_>>().join(" "), WORDS_BYTES);
+    let words: Vec<_> = said.into_iter().chain((!told.is_empty()).then_some(told)).collect();
+    if !words.is_empty() {
+        schema.insert("description".to_owned(), words.join(" ").into());
     }
     let text = root.to_string();
     if kept.keys().any(|word| text.contains(&format!("\"#/{word}/"))) {
@@ -93,7 +116,7 @@ struct Folded {
     /// The properties that some alternatives do not define, and take as they come.
     sometimes: BTreeSet<String>,
     required: BTreeSet<String>,
-    /// What only words can say.
+    /// What only words can say of the arguments, such as `match {…}`.
     told: Vec<String>,
 }
 
@@ -118,7 +141,7 @@ impl<'a> Folding<'a> {
         }
         let Some(left) = self.left.checked_sub(1) else { return Some(Folded::default()) };
         self.left = left;
-        let mut folded = Folded::of(fields);
+        let mut folded = Folded::of(fields, std::ptr::eq(schema, self.root));
         if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
             folded.and(self.follow(reference)?);
         }
@@ -175,14 +198,17 @@ fn takes_objects(fields: &Map<String, Value>) -> bool {
 }
 
 impl Folded {
-    /// Returns what a schema says itself.
-    fn of(fields: &Map<String, Value>) -> Self {
+    /// Returns what a schema says itself, at the top level or below it.
+    fn of(fields: &Map<String, Value>, is_top: bool) -> Self {
         let about = fields.get("description").or_else(|| fields.get("title"));
         let required = fields.get("required").and_then(Value::as_array).into_iter().flatten();
         let mut told = fields.clone();
-        told.retain(|word, _| TOLD.contains(&word.as_str()));
-        let told =
-            (!told.is_empty()).then(|| format!("The arguments match {}.", Value::Object(told)));
+        told.retain(|word, says| {
+            let is_below = !is_top && TOLD_BELOW.contains(&word.as_str());
+            // Models add nothing that no schema names.
+            TOLD.contains(&word.as_str()) || (is_below && !says.is_boolean())
+        });
+        let told = (!told.is_empty()).then(|| format!("match {}", Value::Object(told)));
         // A property that is never taken is none.
         let mut properties =
             fields.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -213,12 +239,7 @@ impl Folded {
                 // An object of an alternative that does not define it may have anything else there.
                 Some(_) if sometimes => {}
                 Some(own) if self.sometimes.remove(&name) => *own = definition,
-                Some(Value::Object(own)) => {
-                    for (word, says) in definition.as_object().cloned().unwrap_or_default() {
-                        own.entry(word).or_insert(says);
-                    }
-                }
-                Some(own) => *own = definition,
+                Some(own) => *own = both(own.take(), definition),
             }
         }
     }
@@ -239,7 +260,11 @@ impl Folded {
             .collect();
         let about = self.about.as_ref().map(|about| limits::excerpt(about, ABOUT_BYTES));
         let about = about.map(|about| format!(" ({about})")).unwrap_or_default();
-        format!("{{{}}}{about}", names.join(", "))
+        let told = match self.told.as_slice() {
+            [] => String::new(),
+            told => format!(" that {}", limits::excerpt(&told.join(" and "), FORM_BYTES)),
+        };
+        format!("{{{}}}{about}{told}", names.join(", "))
     }
 }
 
@@ -252,7 +277,7 @@ fn either(how: &str, mut schemas: Vec<Folded>) -> Option<Folded> {
     let required = schemas.iter().map(|schema| schema.required.clone());
     let mut either = Folded {
         required: required.reduce(|all, these| &all & &these).unwrap_or_default(),
-        told: vec![format!("The arguments have {how} of these forms: {}.", forms.join("; "))],
+        told: vec![format!("have {how} of these forms: {}", forms.join("; "))],
         ..Folded::default()
     };
     for name in schemas.iter().flat_map(|schema| schema.properties.keys()) {
@@ -269,6 +294,31 @@ fn either(how: &str, mut schemas: Vec<Folded>) -> Option<Folded> {
         }
     }
     Some(either)
+}
+
+/// Returns the definition of a property that two definitions take together.
+fn both(own: Value, other: Value) -> Value {
+    match (own, other) {
+        (own, other) if own == other => own,
+        (Value::Bool(true), only) | (only, Value::Bool(true)) => only,
+        (Value::Object(mut own), Value::Object(other)) if add_up(&own, &other) => {
+            for (word, says) in other {
+                own.entry(word).or_insert(says);
+            }
+            own.into()
+        }
+        (own, other) => json!({ "allOf": [own, other] }),
+    }
+}
+
+/// Returns whether two definitions say together what their words say in one.
+fn add_up(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    one.iter().all(|(word, says)| {
+        let others = TOGETHER.iter().find(|words| words.contains(&word.as_str()));
+        let meets = others.is_some_and(|words| words.iter().any(|word| other.contains_key(*word)));
+        let is_same = other.get(word).is_none_or(|other| other == says);
+        REMARKS.contains(&word.as_str()) || (is_same && !meets)
+    })
 }
 
 /// Returns the definition of a property that one of several definitions takes.

@@ -97,6 +97,48 @@ fn what_holds_together_is_required_together() {
 }
 
 #[test]
+fn what_is_said_of_a_schema_that_is_referred_to_is_told() {
+    let folded = object_schema(&json!({
+        "$ref": "#/$defs/Env",
+        "$defs": { "Env": { "type": "object", "description": "Variables by name.",
+                            "additionalProperties": { "type": "string" }, "minProperties": 1 } },
+    }));
+    assert_eq!(
+        folded["description"],
+        "Variables by name. The arguments match \
+         {\"additionalProperties\":{\"type\":\"string\"},\"minProperties\":1}."
+    );
+    let folded = object_schema(&json!({ "anyOf": [
+        { "properties": { "a": {} }, "not": { "required": ["b"] }, "additionalProperties": false },
+        { "properties": { "b": {} } },
+    ] }));
+    assert_eq!(
+        folded["description"],
+        "The arguments have at least one of these forms: \
+         {a?} that match {\"not\":{\"required\":[\"b\"]}}; {b?}."
+    );
+}
+
+#[test]
+fn definitions_that_do_not_add_up_hold_together() {
+    let one = json!({ "type": "object", "properties": { "a": {} } });
+    let other = json!({ "type": "object", "properties": { "b": {} }, "required": ["b"] });
+    let closed = json!({ "additionalProperties": false, "properties": { "a": {}, "b": {} } });
+    let folded = object_schema(&json!({ "allOf": [
+        { "properties": { "o": one, "p": one, "q": { "type": "string", "title": "Q" } } },
+        { "properties": { "o": other, "p": closed, "q": { "title": "q", "minLength": 1 } } },
+    ] }));
+    assert_eq!(
+        folded["properties"],
+        json!({
+            "o": { "allOf": [one, other] },
+            "p": { "allOf": [one, closed] },
+            "q": { "type": "string", "title": "Q", "minLength": 1 },
+        })
+    );
+}
+
+#[test]
 fn what_one_alternative_defines_does_not_narrow_what_all_have() {
     let folded = object_schema(&json!({
         "properties": { "mode": { "enum": ["a", "b"] } },
@@ -193,6 +235,9 @@ fn object() -> impl Strategy<Value = Value> {
         Just(json!({ "const": "x" })),
         Just(json!({ "enum": ["x", "y"] })),
         Just(json!({ "type": "integer" })),
+        Just(json!({ "properties": { "a": { "const": "x" } } })),
+        Just(json!({ "properties": { "b": true }, "required": ["b"] })),
+        Just(json!({ "properties": { "b": true }, "additionalProperties": false })),
         Just(json!(true)),
     ];
     let name = prop_oneof![Just("a"), Just("b"), Just("c")];
@@ -218,7 +263,15 @@ fn schema() -> impl Strategy<Value = Value> {
 
 fn arguments() -> impl Strategy<Value = Value> {
     let name = prop_oneof![Just("a"), Just("b"), Just("c")];
-    let value = prop_oneof![Just(json!("x")), Just(json!("y")), Just(json!("z")), Just(json!(1))];
+    let value = prop_oneof![
+        Just(json!("x")),
+        Just(json!("y")),
+        Just(json!("z")),
+        Just(json!(1)),
+        Just(json!({ "a": "x" })),
+        Just(json!({ "b": 1 })),
+        Just(json!({ "a": "y", "b": 1 })),
+    ];
     proptest::collection::btree_map(name, value, 0..3).prop_map(|map| json!(map))
 }
 
