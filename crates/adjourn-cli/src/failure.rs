@@ -90,6 +90,13 @@ impl Failure {
         self
     }
 
+    /// Says the same in other words.
+    #[must_use]
+    pub fn rewritten(self, words: impl Fn(&str) -> String) -> Self {
+        let (message, hint) = (words(&self.message), self.hint.as_deref().map(words));
+        Self { message, hint, ..self }
+    }
+
     /// Adds what programs are told besides.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {

@@ -6,6 +6,7 @@
 mod connection;
 mod following;
 mod get;
+mod masking;
 mod pause;
 mod resume;
 mod send;

@@ -13,6 +13,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
+use super::masking;
 use crate::arguments::{Binding, PeerFlags, SpokenVersion};
 use crate::failure::Failure;
 use crate::input_file::{self, SETTINGS_BYTES};
@@ -23,10 +24,8 @@ use crate::terminal::warn;
 const TOKEN: &str = "ADJOURN_A2A_TOKEN";
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
-/// What is printed instead of a token that an agent repeats.
-const MASK: &str = "…";
 /// More than a card, or any other answer, may have.
-const MOST: usize = 32 * 1024 * 1024;
+pub const MOST: usize = 32 * 1024 * 1024;
 
 /// An agent, and how it is reached.
 pub struct Connection {
@@ -52,6 +51,17 @@ impl Connection {
     pub async fn open(flags: &PeerFlags) -> Result<Self, Failure> {
         let url = address(&flags.url)?;
         let token = token(flags)?;
+        let hiding = token.clone();
+        let opened = Self::open_with(flags, url, token).await;
+        // A card may repeat the token, too, in the URL that it leads to.
+        opened.map_err(|failure| masking::failure(failure, hiding.as_deref()))
+    }
+
+    async fn open_with(
+        flags: &PeerFlags,
+        url: Url,
+        token: Option<String>,
+    ) -> Result<Self, Failure> {
         if token.is_some() && url.scheme() == "http" && !is_loopback(&url) {
             let message = "a token over plain http could be read on its way";
             return Err(Failure::usage(message).hint("give a URL that begins with https://"));
@@ -80,9 +90,7 @@ impl Connection {
                 }
             }
         })?;
-        if let Some(token) = &token {
-            peer.name = peer.name.replace(token.as_str(), MASK);
-        }
+        peer.name = masking::text(&peer.name, token.as_deref());
         let there = address(&peer.interface.url)?;
         if token.is_some() && there.origin() != from.origin() {
             let message = format!(
@@ -139,7 +147,7 @@ impl Connection {
 
     /// Takes the token out of an answer that repeats it: what is answered is printed.
     fn masked(&self, answer: Vec<u8>) -> Vec<u8> {
-        masked(answer, self.token.as_deref())
+        masking::body(answer, self.token.as_deref())
     }
 
     async fn send(&self, ask: &Ask<'_>) -> Result<Response, Failure> {
@@ -156,7 +164,7 @@ impl Connection {
             request = request.body(body.to_string());
         }
         let sent = self.in_time(request.send()).await?;
-        sent.map_err(|error| unreached(&asked.url, error))
+        sent.map_err(|error| masking::failure(unreached(&asked.url, error), self.token.as_deref()))
     }
 
     /// Waits for something as long as was said.
@@ -233,71 +241,13 @@ impl Events {
                     let events = self.reader.take(&bytes).map_err(|error| error.to_string())?;
                     let token = self.token.as_deref();
                     self.ready.extend(events.into_iter().map(|ReadEvent { id, data }| {
-                        let id = id.map(|id| match token {
-                            Some(token) => id.replace(token, MASK),
-                            None => id,
-                        });
-                        ReadEvent { id, data: masked(data, token) }
+                        let id = id.map(|id| masking::text(&id, token));
+                        ReadEvent { id, data: masking::body(data, token) }
                     }));
                 }
                 None => return Ok(None),
             }
         }
-    }
-}
-
-/// Writes `…` where a token stands, however JSON spells it.
-fn masked(body: Vec<u8>, token: Option<&str>) -> Vec<u8> {
-    let Some(token) = token else { return body };
-    let text = match json::read(&body, MOST) {
-        Ok(mut value) => {
-            mask(&mut value, token);
-            value.to_string()
-        }
-        // Its beginning is printed as it is, and may hold JSON.
-        Err(_) => {
-            let (body, mut text) = (String::from_utf8_lossy(&body), String::new());
-            let mut rest = &*body;
-            while let Some(letter) = rest.chars().next() {
-                if let Some(behind) = behind_token(rest, token) {
-                    text.push_str(MASK);
-                    rest = behind;
-                } else {
-                    text.push(letter);
-                    rest = rest.get(letter.len_utf8()..).unwrap_or_default();
-                }
-            }
-            text
-        }
-    };
-    text.into_bytes()
-}
-
-/// Returns what stands behind a token if a text begins with it, as it is or escaped as in JSON.
-fn behind_token<'a>(text: &'a str, token: &str) -> Option<&'a str> {
-    let escaped = |text: &'a str, letter: char| {
-        let text = text.strip_prefix('\\')?;
-        text.strip_prefix(letter).or_else(|| {
-            let (digits, behind) = text.strip_prefix('u')?.split_at_checked(4)?;
-            (u32::from_str_radix(digits, 16) == Ok(u32::from(letter))).then_some(behind)
-        })
-    };
-    let next = |text: &'a str, letter| text.strip_prefix(letter).or_else(|| escaped(text, letter));
-    token.chars().try_fold(text, next)
-}
-
-fn mask(value: &mut Value, token: &str) {
-    match value {
-        Value::String(text) if text.contains(token) => *text = text.replace(token, MASK),
-        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, token)),
-        Value::Object(fields) => {
-            let masked = std::mem::take(fields).into_iter().map(|(name, mut value)| {
-                mask(&mut value, token);
-                (name.replace(token, MASK), value)
-            });
-            *fields = masked.collect();
-        }
-        Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
     }
 }
 

@@ -220,7 +220,9 @@ impl<'a> Following<'a> {
         }
         let (mut moved, mut new) = (false, Vec::new());
         let stood = shown::standing(&self.seen, self.connection);
-        if seen.state.is_some() {
+        if self.says_again(seen) {
+            // The proposal's frame says less of a pause than the event before it has said.
+        } else if seen.state.is_some() {
             moved = self.seen.state != seen.state || self.seen.pause != seen.pause;
             self.seen.state.clone_from(&seen.state);
             self.seen.since.clone_from(&seen.since);
@@ -252,12 +254,19 @@ impl<'a> Following<'a> {
         }
         // Where it comes to rest is said at the end.
         let standing = shown::standing(&self.seen, self.connection);
-        // The proposal's frame says again what the event before it has said.
         if moved && standing != stood && !self.is_done() {
             self.end_line();
             let leave = if seen.is_paused() { "; Ctrl-C leaves it" } else { "" };
             self.output.talk(&format!("[{standing}{leave}]"));
         }
+    }
+
+    /// Tells whether this says of a pause nothing but what is known of it.
+    fn says_again(&self, seen: &Seen) -> bool {
+        let (Some(known), Some(told)) = (&self.seen.pause, &seen.pause) else { return false };
+        seen.state == self.seen.state
+            && told.iter().all(|(name, value)| value.is_null() || known.get(name) == Some(value))
+            && (seen.status_words.is_none() || seen.status_words == self.seen.status_words)
     }
 
     /// Returns what was not told yet of what is said: a stream that goes on begins with the whole.

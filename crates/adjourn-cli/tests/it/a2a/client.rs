@@ -393,8 +393,10 @@ fn a_token_that_a_server_repeats_is_printed_nowhere() {
     let error = json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": says } });
     // As some write it.
     let escaped = error.to_string().replace('/', "\\/").replace("s3", "\\u0073\\u0033");
+    let within = json!({ "error": { "code": 502, "message": format!("upstream: {escaped}") } });
     for (status, kind, body) in [
         (200, "application/json", error.to_string()),
+        (502, "application/json", within.to_string()),
         (401, "application/json", error.to_string()),
         (403, "application/json", escaped.clone()),
         (502, "text/html", says.clone()),
@@ -419,6 +421,23 @@ fn a_token_that_a_server_repeats_is_printed_nowhere() {
                 assert!(!printed.replace('\\', "").contains(SECRET), "{told:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_token_in_the_url_that_a_card_leads_to_is_printed_nowhere() {
+    const SECRET: &str = "s3cret/of/ann";
+    let home = Home::new();
+    for there in
+        [format!("http://127.0.0.1:9/{SECRET}"), format!("nowhere:{SECRET}"), SECRET.to_owned()]
+    {
+        let peer = FakePeer::start(move |_: &Heard, _: &str| object(&plain_card(&there)));
+        let mut command = home.command(&["a2a", "get", &peer.url, "t"]);
+        command.env("ADJOURN_A2A_TOKEN", SECRET);
+        let told = home.ended(command);
+        assert_ne!(told.code, 0, "{told:?}");
+        assert!(!(told.data.clone() + &told.talk).contains(SECRET), "{told:?}");
+        assert!(told.talk.contains('…'), "{told:?}");
     }
 }
 

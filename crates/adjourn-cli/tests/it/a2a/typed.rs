@@ -144,3 +144,27 @@ fn ctrl_c_leaves_a_task_that_is_watched_alone() {
     server.home.json(&["event", "ci.passed"]);
     server.until(task, "completed");
 }
+
+#[test]
+fn a_pause_is_told_once_though_the_stream_says_it_twice() {
+    let server = Server::new(PARKS, &["--insecure-open"]);
+    let sent = server.typed_json("send", &["merge it", "--detach"]);
+    let task = sent["taskId"].as_str().unwrap();
+    server.until(task, "paused-by-agent");
+    let watch = ["a2a", "watch", &server.url(), task, "--json"];
+    let mut watching = server.home.command(&watch).spawn().unwrap();
+    let mut told = BufReader::new(watching.stdout.take().unwrap());
+    let mut lines = String::new();
+    assert!(told.read_line(&mut lines).unwrap() > 0);
+    server.typed_json("pause", &[task]);
+    server.typed_json("resume", &[task]);
+    server.home.json(&["event", "ci.passed"]);
+    told.read_to_string(&mut lines).unwrap();
+    assert!(watching.wait().unwrap().success(), "{lines}");
+    let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let states: Vec<_> =
+        events.filter_map(|event| event["state"].as_str().map(str::to_owned)).collect();
+    let (waits, held, works) = ("paused-by-agent", "paused-by-client", "working");
+    let expected = [waits, held, works, waits, works, "completed"];
+    assert_eq!(states, expected, "{lines}");
+}
