@@ -44,7 +44,7 @@ impl<S: Store> Face<S> {
 
     /// Pauses the task that a message names, and says nothing to its agent. Returns the task, and the
     /// revision behind which the pause is. The same message again pauses nothing, and is told of the
-    /// last pause by a client: it was taken by that or before.
+    /// last pause by a client: its own, or a later one.
     pub(crate) async fn pause_by_message(
         &self,
         asked: &Asked<'_>,
@@ -61,8 +61,10 @@ impl<S: Store> Face<S> {
         let accepted = match pause.accepted().await {
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
                 let found = self.find(asked, task).await?;
-                let paused = found.run().and_then(Run::paused_at);
-                let behind = paused.map_or(found.runs.revision(), |revision| revision - 1);
+                // What is not in force yet is told when it is.
+                let is_yet_to_be = found.state().and_then(Session::pending_pause).is_some();
+                let now = found.runs.revision();
+                let behind = if is_yet_to_be { now } else { found.before_its_pause(now) };
                 return Ok((found, behind));
             }
             accepted => {
@@ -75,8 +77,13 @@ impl<S: Store> Face<S> {
         let Done { session, events, .. } = &accepted.commit;
         let behind = session.revision - events.len() as u64;
         let found = self.find(asked, task).await?;
-        // It may go on in another session by now.
-        let behind = if found.session.id() == session.id { behind } else { TAKEN_IN };
+        let behind = match found.standing() {
+            // It may go on in another session by now.
+            _ if found.session.id() != session.id => TAKEN_IN,
+            // It was paused already.
+            Standing::Paused(Initiator::Client) => behind.min(found.before_its_pause(behind)),
+            _ => behind,
+        };
         Ok((found, behind))
     }
 
@@ -176,6 +183,14 @@ impl<S: Store> Face<S> {
                 to_json(&Resumed::new(task, State::Working, State::Working, &taken_back))
             }
         })
+    }
+}
+
+impl<S: Store> Found<S> {
+    /// Returns the revision before a client last paused the task, or another one if none ever did.
+    fn before_its_pause(&self, otherwise: u64) -> u64 {
+        let paused = self.run().and_then(Run::paused_at);
+        paused.map_or(otherwise, |revision| revision.saturating_sub(1))
     }
 }
 

@@ -222,11 +222,13 @@ async fn a_receiver_that_comes_with_a_pause_is_told_of_it() {
     let told =
         |receiver: &Receiver| json!({ "taskPushNotificationConfig": { "url": receiver.url("/") } });
     let again = Receiver::new();
+    let joining = Receiver::new();
     // The third is as after a server that was killed between the second and its receiver.
     for (id, configuration, receiver) in [
         ("m2", told(&receiver), Some(&receiver)),
         ("m3", json!({}), None),
         ("m3", told(&again), Some(&again)),
+        ("m4", told(&joining), Some(&joining)),
     ] {
         let sent = served.ask(&[STATES], "SendMessage", &pauses(id, configuration));
         let state = sent.pointer("/result/task/status/state");
