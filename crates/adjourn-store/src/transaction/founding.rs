@@ -69,13 +69,16 @@ impl Transaction<'_> {
         facts.keyless_waits = self.rows.keyless_waits(tenant)?;
         let origin = self.rows.session(imported.from.session)?;
         let origin = origin.filter(|origin| origin.tenant == tenant);
-        // It may have been in other stores in between, and have another id there; its run keeps its own.
-        let with_run = match imported.state.run() {
-            Some(run) => self.rows.session_with_run(run.id)?,
-            None => None,
-        };
-        let with_run = with_run.map(|no| self.rows.session_by_no(no)).transpose()?.flatten();
-        for here in origin.iter().chain(with_run.iter().filter(|here| here.tenant == tenant)) {
+        // It may have been in other stores in between, and have another id there; its runs keep theirs.
+        let state = &imported.state;
+        let run = state.run().map(|run| run.id);
+        let mut here: Vec<_> = origin.iter().cloned().collect();
+        for run in run.into_iter().chain(state.last_run.as_ref().map(|run| run.id)) {
+            let Some(no) = self.rows.session_with_run(run)? else { continue };
+            let with_run = self.rows.session_by_no(no)?;
+            here.extend(with_run.filter(|with_run| with_run.tenant == tenant));
+        }
+        for here in &here {
             self.check_over(here)?;
         }
         let events = Session::import(&facts, imported)?;
