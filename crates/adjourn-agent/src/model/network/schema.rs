@@ -208,6 +208,13 @@ impl Folded {
             // Models add nothing that no schema names.
             TOLD.contains(&word.as_str()) || (is_below && !says.is_boolean())
         });
+        if let (true, Some(Value::Object(named))) =
+            (told.contains_key("additionalProperties"), fields.get("properties"))
+        {
+            // It is about what these do not name.
+            let named = named.keys().map(|name| (name.clone(), json!({})));
+            told.insert("properties".to_owned(), Value::Object(named.collect()));
+        }
         let told = (!told.is_empty()).then(|| format!("match {}", Value::Object(told)));
         // A property that is never taken is none.
         let mut properties =
@@ -307,18 +314,35 @@ fn both(own: Value, other: Value) -> Value {
             }
             own.into()
         }
-        (own, other) => json!({ "allOf": [own, other] }),
+        (own, other) => {
+            let mut all = match own.get("allOf") {
+                Some(Value::Array(all)) if is_only_all_of(&own) => all.clone(),
+                _ => vec![own],
+            };
+            if !all.contains(&other) {
+                all.push(other);
+            }
+            json!({ "allOf": all })
+        }
     }
+}
+
+/// Returns whether a definition says nothing but what others say together.
+fn is_only_all_of(definition: &Value) -> bool {
+    definition.as_object().is_some_and(|words| words.len() == 1 && words.contains_key("allOf"))
 }
 
 /// Returns whether two definitions say together what their words say in one.
 fn add_up(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    one.iter().all(|(word, says)| {
-        let others = TOGETHER.iter().find(|words| words.contains(&word.as_str()));
-        let meets = others.is_some_and(|words| words.iter().any(|word| other.contains_key(*word)));
-        let is_same = other.get(word).is_none_or(|other| other == says);
-        REMARKS.contains(&word.as_str()) || (is_same && !meets)
-    })
+    // More of the same would be added beside them again and again.
+    !one.contains_key("allOf")
+        && one.iter().all(|(word, says)| {
+            let others = TOGETHER.iter().find(|words| words.contains(&word.as_str()));
+            let meets =
+                others.is_some_and(|words| words.iter().any(|word| other.contains_key(*word)));
+            let is_same = other.get(word).is_none_or(|other| other == says);
+            REMARKS.contains(&word.as_str()) || (is_same && !meets)
+        })
 }
 
 /// Returns the definition of a property that one of several definitions takes.

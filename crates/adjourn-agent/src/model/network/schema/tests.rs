@@ -108,6 +108,11 @@ fn what_is_said_of_a_schema_that_is_referred_to_is_told() {
         "Variables by name. The arguments match \
          {\"additionalProperties\":{\"type\":\"string\"},\"minProperties\":1}."
     );
+    let folded = object_schema(&json!({ "allOf": [
+        { "properties": { "count": { "type": "integer" } }, "additionalProperties": { "type": "string" } },
+    ] }));
+    let told = folded["description"].as_str().unwrap();
+    assert!(told.contains("\"properties\":{\"count\":{}}"), "{told}");
     let folded = object_schema(&json!({ "anyOf": [
         { "properties": { "a": {} }, "not": { "required": ["b"] }, "additionalProperties": false },
         { "properties": { "b": {} } },
@@ -136,6 +141,18 @@ fn definitions_that_do_not_add_up_hold_together() {
             "q": { "type": "string", "title": "Q", "minLength": 1 },
         })
     );
+}
+
+#[test]
+fn definitions_that_hold_together_are_sent_once() {
+    let defines = |name: &str| json!({ "properties": { "o": { "properties": { name: {} } } } });
+    let both = ["#/$defs/a", "#/$defs/b"].map(|there| json!({ "$ref": there }));
+    let both: Vec<_> = both.iter().cycle().take(100).collect();
+    let folded = object_schema(&json!({
+        "allOf": both, "$defs": { "a": defines("a"), "b": defines("b") },
+    }));
+    let all = ["a", "b"].map(|name| defines(name)["properties"]["o"].clone());
+    assert_eq!(folded["properties"]["o"], json!({ "allOf": all }));
 }
 
 #[test]
