@@ -9,6 +9,9 @@ use crate::failure::Failure;
 /// What is printed instead of a token.
 const MASK: &str = "…";
 
+/// How often the sign before an escaped letter is repeated at most: each JSON around JSON doubles it.
+const MOST_SIGNS: usize = 64;
+
 /// Takes a token out of a text, however it is spelled there: as it is, escaped as in JSON (also as
 /// often as in JSON within JSON), or broken into lines.
 pub fn text(text: &str, token: Option<&str>) -> String {
@@ -66,19 +69,39 @@ fn value(json: &mut Value, token: Option<&str>) {
 fn behind<'a>(text: &'a str, token: &str) -> Option<&'a str> {
     let mut letters = token.chars();
     let first = letters.next()?;
-    let broken = |text: &'a str, letter| spelled(text.trim_start_matches(['\r', '\n']), letter);
-    letters.try_fold(spelled(text, first)?, broken)
+    letters.try_fold(spelled(text, first)?, |text, letter| {
+        spelled(text, letter).or_else(|| spelled(behind_break(text)?, letter))
+    })
 }
 
 /// Returns what stands behind a letter if a text begins with it, escaped or not.
 fn spelled(text: &str, letter: char) -> Option<&str> {
-    let escaped = text.strip_prefix('\\').map(|text| text.trim_start_matches('\\'));
+    let escaped = escaped(text);
     let coded = || {
         let (digits, behind) = escaped?.strip_prefix('u')?.split_at_checked(4)?;
         (u32::from_str_radix(digits, 16) == Ok(u32::from(letter))).then_some(behind)
     };
     // A token may have a backslash, which begins its own code.
     coded().or_else(|| text.strip_prefix(letter)).or_else(|| escaped?.strip_prefix(letter))
+}
+
+/// Returns what stands behind the end of a line, and behind what the next one is indented by.
+fn behind_break(text: &str) -> Option<&str> {
+    let one = |text| {
+        let plain = |text: &'_ str| text.strip_prefix(['\r', '\n']).map(str::len);
+        let coded = |text| escaped(text)?.strip_prefix(['r', 'n']).map(str::len);
+        let left = plain(text).or_else(|| coded(text))?;
+        text.get(text.len() - left..)
+    };
+    let first: &str = one(text)?;
+    Some(one(first).unwrap_or(first).trim_start_matches([' ', '\t']))
+}
+
+/// Returns what is escaped if a text begins with the sign for that, as often as JSON within JSON
+/// repeats it.
+fn escaped(text: &str) -> Option<&str> {
+    let signs = text.bytes().take(MOST_SIGNS).take_while(|byte| *byte == b'\\').count();
+    text.get(signs..).filter(|_| signs > 0)
 }
 
 #[cfg(test)]
@@ -94,6 +117,7 @@ mod tests {
             "\\u0073\\u0033/of\\u005cann",
             "s3\\\\\\/of\\\\\\\\ann",
             "s3/\nof\\\r\nann",
+            "s\\n3/of\\\\r\\\\n  ann",
             "\\\\u0073\\\\u0033/of\\\\ann",
         ] {
             let around = text(&format!("ss3, {said}; s3/of"), Some(TOKEN));
@@ -104,6 +128,8 @@ mod tests {
             body(br#"{"s3/of\\ann": "\u00"}"#.to_vec(), Some(TOKEN)),
             "{\"…\": \"\\u00\"}".as_bytes()
         );
+        let signs = "\\".repeat(1 << 20);
+        assert_eq!(text(&signs, Some(TOKEN)), signs, "in no time");
         let within = br#"{"a": ["{\"b\": \"s3\\/of\\\\ann\"}", 1]}"#.to_vec();
         assert_eq!(body(within, Some(TOKEN)), r#"{"a":["{\"b\": \"…\"}",1]}"#.as_bytes());
     }
