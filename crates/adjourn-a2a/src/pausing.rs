@@ -60,7 +60,11 @@ impl<S: Store> Face<S> {
         let pause = suspending(asked, &found, suspend).once(send.message.pause_key(asked.caller));
         let accepted = match pause.accepted().await {
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
-                let found = self.find(asked, task).await?;
+                let mut found = self.find(asked, task).await?;
+                if send.blocking {
+                    let rests = |standing| standing != Standing::Working;
+                    found = self.wait(asked, found, REST_PATIENCE, rests).await?;
+                }
                 // What is not in force yet is told when it is.
                 let is_yet_to_be = found.state().and_then(Session::pending_pause).is_some();
                 let now = found.runs.revision();

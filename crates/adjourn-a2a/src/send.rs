@@ -29,8 +29,9 @@ const MORE: usize = 16;
 impl<S: Store> Face<S> {
     /// `message/send`.
     pub(crate) async fn send(&self, asked: &Asked<'_>, given: Given) -> Result<String, Error> {
-        let (mut found, Awaited { blocking, wanted }) = self.read_and_take(asked, given).await?;
-        if blocking {
+        let (mut found, Awaited { blocking, pauses, wanted }) =
+            self.read_and_take(asked, given).await?;
+        if blocking && !pauses {
             let rests = |standing| standing != Standing::Working;
             found = self.wait(asked, found, SEND_PATIENCE, rests).await?;
         }
@@ -56,7 +57,8 @@ impl<S: Store> Face<S> {
         given: Given,
     ) -> Result<(Found<S>, Awaited), Error> {
         let mut send = Send::read(given.params()?, asked.method.version)?;
-        let awaited = Awaited { blocking: send.blocking, wanted: send.wanted };
+        let (blocking, pauses, wanted) = (send.blocking, send.pause.is_some(), send.wanted);
+        let awaited = Awaited { blocking, pauses, wanted };
         // A pause says nothing to the agent, and is waited for.
         let mut given = Some(given);
         if send.pause.is_some() {
@@ -337,16 +339,19 @@ impl<S: Store> Found<S> {
 struct Awaited {
     /// Whether the answer waits until the task rests.
     blocking: bool,
+    /// Whether the message pauses its task, which was waited for then.
+    pauses: bool,
     /// What is wanted of the task.
     wanted: Wanted,
 }
 
 /// Refuses the name of a context that no session can bear.
 fn check_context(message: &Sent) -> Result<(), Error> {
-    let is_name = |name: &String| name.len() <= NAME_BYTES && !name.chars().any(char::is_control);
-    match message.context.as_ref().is_none_or(is_name) {
-        true => Ok(()),
-        false => Err(Error::invalid("message.contextId", "expected at most 256 bytes")),
+    let wrong = |problem| Err(Error::invalid("message.contextId", problem));
+    match message.context.as_deref().unwrap_or_default() {
+        name if name.len() > NAME_BYTES => wrong("expected at most 256 bytes"),
+        name if name.chars().any(char::is_control) => wrong("must not hold control characters"),
+        _ => Ok(()),
     }
 }
 

@@ -81,6 +81,25 @@ async fn a_pause_that_takes_too_long_is_answered_as_pending_and_comes_into_force
 }
 
 #[tokio::test]
+async fn a_message_that_pauses_is_answered_as_soon_as_a_pause_also_if_it_is_sent_again() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let peer = Peer::knowing(&fixture, BUILDS);
+    let (task, session) = at_work(&fixture, &peer).await;
+    let mut pauses = message("m2", "wait");
+    pauses["taskId"] = task.as_str().into();
+    pauses["metadata"] = json!({ "harn": { "pause": true } });
+    let params = json!({ "message": pauses, "configuration": { "blocking": true } });
+    for _ in 0..2 {
+        let sent = answered(&peer, "message/send", params.clone(), 20..30).await;
+        assert_eq!(sent["status"]["state"], "working");
+    }
+    fixture.pass_until(session.id(), "suspended").await;
+    assert_eq!(peer.get(&task).await["status"]["state"], "paused-by-client");
+    host.stop().await;
+}
+
+#[tokio::test]
 async fn a_send_that_waits_is_answered_after_a_minute_with_the_task_as_it_is() {
     let fixture = Fixture::new();
     let host = fixture.host().await;
