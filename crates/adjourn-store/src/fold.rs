@@ -117,7 +117,7 @@ fn broken(row: &SessionRow, revision: u64, fault: Fault) -> Error {
     unreadable(row.id, &format_args!("its journal is damaged at entry {revision}: {fault}"))
 }
 
-fn missing(row: &SessionRow, no: EntryNo) -> Error {
+pub(crate) fn missing(row: &SessionRow, no: EntryNo) -> Error {
     unreadable(row.id, &format_args!("its journal entry {} is missing", no.0))
 }
 

@@ -169,8 +169,9 @@ pub(super) fn places(
     let mut places = Vec::new();
     let mut next = Some(row.head.0);
     while let Some(no) = next {
+        let entry = statement.query_row([no], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         let (found, prev): (i64, Option<i64>) =
-            statement.query_row([no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            entry.ok_or_else(|| crate::fold::missing(&row, EntryNo(no)))?;
         if unsigned(found) < revision {
             break;
         }

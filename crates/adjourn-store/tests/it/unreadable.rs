@@ -389,6 +389,19 @@ fn a_session_that_cannot_be_read_can_be_removed_and_the_rest_verifies() {
     assert_eq!(verified.pruned, count.cast_unsigned());
 }
 
+#[test]
+fn an_entry_that_is_missing_in_the_middle_is_named() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let one = parked(&store);
+    create(&store);
+    drop(store);
+    let damage = "DELETE FROM journal WHERE session = 1 AND revision = 2";
+    assert_eq!(Connection::open(fixture.path()).unwrap().execute(damage, []).unwrap(), 1);
+    let refused = fixture.open().journal(one, 0, 10).unwrap_err().to_string();
+    assert!(refused.contains("its journal entry 2 is missing"), "{refused}");
+}
+
 /// What else is wrong with it does not matter: the row, a link, an entry that is missing.
 #[test]
 fn whatever_is_wrong_with_a_session_it_can_be_removed() {
