@@ -196,8 +196,8 @@ pub enum Rejected {
         /// What is in the way.
         why: NotExportable,
     },
-    /// The record was taken in before: it goes on once.
-    #[error("suspension {handle} was taken in before, as session {session}")]
+    /// The record was taken in before, or the session has gone on from there: it goes on once.
+    #[error("suspension {handle} was used before, by session {session}")]
     AlreadyConsumed {
         /// The suspension that the record is of.
         handle: Handle,

@@ -45,12 +45,30 @@ fn a_session_goes_on_in_another_home() {
     assert!(there.told(&["log", "mine"]).data.contains(&format!("from {id}")));
     let twice = there.told(&["import", &record]);
     assert_eq!(twice.code, 3, "{twice:?}");
-    assert!(twice.talk.contains("was taken in before") && twice.talk.contains("adjourn show"));
+    assert!(twice.talk.contains("was used before") && twice.talk.contains("adjourn show"));
     let answered = there.told(&["prompt", "mine", "the second"]);
     assert!(answered.data.contains("done"), "{answered:?}");
     for home in [&here, &there] {
         assert_eq!(home.told(&["status"]).code, 0);
     }
+}
+
+#[test]
+fn a_restored_store_takes_in_no_record_of_what_is_open_in_it_or_has_gone_on() {
+    let home = Home::new();
+    let id = home.parked(ASKS);
+    let (copy, record) = (path(&home, "copy.db"), path(&home, "record.json"));
+    home.json(&["backup", &copy]);
+    home.json(&["export", &id, &record]);
+    home.json(&["restore", &copy]);
+    let open = home.told(&["import", &record]);
+    assert_eq!(open.code, 3, "{open:?}");
+    assert!(open.talk.contains(&id) && open.talk.contains("close that first"), "{open:?}");
+    assert_eq!(home.told(&["prompt", &id, "the second"]).code, 0);
+    home.json(&["close", &id]);
+    let done = home.told(&["import", &record]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.talk.contains("was used before, by session"), "{done:?}");
 }
 
 /// A suspension keeps its handle when it moves, and a wrong directory uses up no record.

@@ -3,7 +3,7 @@
 use adjourn_core::actor::Actor;
 use adjourn_core::event::SessionImported;
 use adjourn_core::journal::{Decision, Entry, Given};
-use adjourn_core::session::State;
+use adjourn_core::session::{Fate, State};
 use adjourn_core::{Event, Facts, Founding, Rejected, Session, limits};
 use adjourn_record::chain::Tip;
 
@@ -79,16 +79,29 @@ impl Transaction<'_> {
             here.extend(with_run.filter(|with_run| with_run.tenant == tenant));
         }
         for here in &here {
-            self.check_over(here)?;
+            self.check_over(here, &imported)?;
         }
         let events = Session::import(&facts, imported)?;
         self.found(facts, events, (&marks, name), said.to_vec(), origin.map(|origin| origin.no))
     }
 
-    /// Refuses a record of a session that is open here: the store is a copy from before the export, and
-    /// one of the two would repeat what the other does.
-    fn check_over(&mut self, here: &SessionRow) -> Result<(), CommandError> {
+    /// Refuses a record of a session that is open here, or has gone on from there: the store is a copy
+    /// from before the export, and one of the two would repeat what the other does.
+    fn check_over(
+        &mut self,
+        here: &SessionRow,
+        imported: &SessionImported,
+    ) -> Result<(), CommandError> {
+        let handle = imported.from.handle;
+        let went_on = |session: &Session| {
+            let mut past = session.past.iter();
+            past.any(|past| past.handle == handle && matches!(past.fate, Fate::Resumed(_)))
+                || session.transcript.length > imported.state.transcript.length
+        };
         match self.load(here) {
+            Ok(session) if went_on(&session) => {
+                Err(Rejected::AlreadyConsumed { handle, session: here.id }.into())
+            }
             Ok(session) if !matches!(session.state, State::Ended(_)) => {
                 let problem =
                     format!("it goes on with {}, which is open here; close that first", here.id);

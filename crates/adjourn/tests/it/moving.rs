@@ -179,6 +179,29 @@ async fn a_record_is_not_taken_in_beside_the_session_that_it_was_made_of() {
 }
 
 #[tokio::test]
+async fn a_record_is_not_taken_in_where_its_session_has_gone_on() {
+    let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
+    let keys = || Keys::only(key(1));
+    let id = parked(&open(directory.path(), "here.db", keys(), &clock).await).await.id();
+    std::fs::copy(directory.path().join("here.db"), directory.path().join("copy.db")).unwrap();
+    let here = open(directory.path(), "here.db", keys(), &clock).await;
+    let record = here.session(id).export().await.unwrap().record;
+    let copy = open(directory.path(), "copy.db", keys(), &clock).await;
+    copy.session(id).resume().await.unwrap();
+    for closes in [false, true] {
+        if closes {
+            copy.session(id).close().await.unwrap();
+        }
+        let refused = copy.import(record.clone()).await.unwrap_err();
+        let Error::Refused(Rejected::AlreadyConsumed { session, .. }) = refused else {
+            panic!("{refused}")
+        };
+        assert_eq!(session, id);
+    }
+    is_whole(&copy, &keys()).await;
+}
+
+#[tokio::test]
 async fn a_record_that_comes_back_by_way_of_another_store_is_not_taken_in_beside_its_session() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
     let keys = || Keys::only(key(1));
