@@ -132,7 +132,7 @@ pub async fn host_if_no_other(
     output: &Output,
 ) -> Result<Option<Stop>, Failure> {
     let living = Living::of(place).await?;
-    match living.nobody_for(session.id) || living.refusal(session).is_some() {
+    match living.nobody_awake_for(session.id) || living.refusal(session).is_some() {
         true => host(place, Claims::Only(session.id), output).await.map(Some),
         false => Ok(None),
     }

@@ -153,6 +153,11 @@ impl Living {
         self.for_session(id).next().is_none()
     }
 
+    /// Returns whether no host can drive a session that is not stopped by the system.
+    pub fn nobody_awake_for(&self, id: SessionId) -> bool {
+        self.for_session(id).all(|host| host.health() == Health::Stopped)
+    }
+
     /// Returns whether no living host but one can drive a session.
     pub fn nobody_but(&self, host: HostId, id: SessionId) -> bool {
         self.for_session(id).all(|other| other.id == host)

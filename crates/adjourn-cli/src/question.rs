@@ -30,6 +30,8 @@ pub struct Keyboard {
     lines: mpsc::Receiver<Option<String>>,
     /// Whether a line is being read: a read that has begun cannot be taken back.
     reading: bool,
+    /// Whether the input is over: who has left one question open is asked no other.
+    over: bool,
 }
 
 /// What became of a question.
@@ -68,7 +70,7 @@ impl Keyboard {
                 }
             }
         });
-        Some(Self { next, lines, reading: false })
+        Some(Self { next, lines, reading: false, over: false })
     }
 
     /// Forgets what was typed before a question was shown: a line, and the beginning of one.
@@ -82,12 +84,16 @@ impl Keyboard {
 
     /// Waits for the next line; nothing if the input is over.
     pub async fn line(&mut self) -> Option<String> {
+        if self.over {
+            return None;
+        }
         if !self.reading {
             self.next.send(()).ok()?;
             self.reading = true;
         }
         let line = self.lines.recv().await.flatten();
         self.reading = false;
+        self.over = line.is_none();
         line
     }
 }
