@@ -178,7 +178,8 @@ impl From<Rejected> for Failure {
             | Rejected::PausedByAnother { .. }
             | Rejected::BudgetNotRaised { .. }
             | Rejected::NotExportable { .. }
-            | Rejected::AlreadyConsumed { .. } => refused.remedy(),
+            | Rejected::AlreadyConsumed { .. }
+            | Rejected::OpenHere { .. } => refused.remedy(),
             Rejected::ConditionsDiffer { .. } => {
                 Some("suspend without conditions to join it, or resume it first".to_owned())
             }

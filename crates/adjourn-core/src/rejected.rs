@@ -204,6 +204,15 @@ pub enum Rejected {
         /// The session that goes on with it.
         session: SessionId,
     },
+    /// The session that a record was made of is open in the store that is to take it in: one of the
+    /// two would repeat what the other does.
+    #[error("the record of {handle} goes on with session {session}, which is open here")]
+    OpenHere {
+        /// The suspension that the record is of.
+        handle: Handle,
+        /// The session.
+        session: SessionId,
+    },
     /// There is no such request to withdraw.
     #[error("there is no pending suspend of that caller to withdraw")]
     NothingToWithdraw,
@@ -276,6 +285,7 @@ impl Rejected {
             Self::NameTaken { .. } => "NAME_TAKEN",
             Self::NotExportable { .. } => "NOT_EXPORTABLE",
             Self::AlreadyConsumed { .. } => "ALREADY_CONSUMED",
+            Self::OpenHere { .. } => "OPEN_HERE",
             Self::NothingToWithdraw => "NOTHING_TO_WITHDRAW",
         }
     }
@@ -305,7 +315,7 @@ impl Rejected {
             Self::Ended { at } => json!({ "at": at.to_string() }),
             Self::DuplicateMessage { session, .. } => json!({ "session": session }),
             Self::NameTaken { name, session } => json!({ "name": name, "session": session }),
-            Self::AlreadyConsumed { handle, session } => {
+            Self::AlreadyConsumed { handle, session } | Self::OpenHere { handle, session } => {
                 json!({ "handle": handle, "session": session })
             }
             _ => Value::Null,
@@ -331,6 +341,10 @@ impl Rejected {
                     "see what became of it with: adjourn show {}",
                     session.short()
                 ));
+            }
+            Self::OpenHere { session, .. } => {
+                let id = session.short();
+                return Some(format!("go on with it here, or end it with: adjourn close {id}"));
             }
             Self::NotExportable { session, why: NotExportable::Held } => {
                 ("lift the hold", *session)

@@ -3,7 +3,6 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use adjourn::core::Rejected;
 use adjourn::core::driver::{DriverKind, DriverSpec};
 use adjourn::driver::{Drivers as _, Unusable};
 use adjourn::record::{OpenError, Record};
@@ -53,13 +52,7 @@ pub async fn run(settings: &Settings, import: Import, output: &Output) -> Result
         return Err(Failure::refused("CANNOT_RUN", problem)
             .hint("the program that made the record can resume it: the record is not used up"));
     }
-    let taken = taking.with_commit().await.map_err(|error| match error {
-        Error::Refused(Rejected::Invalid { path, problem }) if path == "record" => {
-            Failure::refused("OPEN_HERE", format!("the record is not taken in: {problem}"))
-        }
-        error => error.into(),
-    });
-    let (_, commit) = taken?;
+    let (_, commit) = taking.with_commit().await?;
     place.tell_with(&commit.session, alone(&driver), output).await
 }
 

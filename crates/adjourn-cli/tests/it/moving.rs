@@ -63,7 +63,7 @@ fn a_restored_store_takes_in_no_record_of_what_is_open_in_it_or_has_gone_on() {
     home.json(&["restore", &copy]);
     let open = home.told(&["import", &record]);
     assert_eq!(open.code, 3, "{open:?}");
-    assert!(open.talk.contains(&id) && open.talk.contains("close that first"), "{open:?}");
+    assert!(open.talk.contains(&id) && open.talk.contains("adjourn close"), "{open:?}");
     assert_eq!(home.told(&["prompt", &id, "the second"]).code, 0);
     home.json(&["close", &id]);
     let done = home.told(&["import", &record]);

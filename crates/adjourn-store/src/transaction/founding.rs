@@ -3,7 +3,7 @@
 use adjourn_core::actor::Actor;
 use adjourn_core::event::SessionImported;
 use adjourn_core::journal::{Decision, Entry, Given};
-use adjourn_core::session::{Fate, State};
+use adjourn_core::session::{Fate, PastSuspension, State};
 use adjourn_core::{Event, Facts, Founding, Rejected, Session, limits};
 use adjourn_record::chain::Tip;
 
@@ -47,8 +47,8 @@ impl Transaction<'_> {
     /// this store, what is sent to it again is answered as it would be where it was.
     ///
     /// # Errors
-    /// The record was taken in before, the session that it goes on with is open in this store, the
-    /// session is refused, or the store fails.
+    /// The record was taken in before, the session that it goes on with is open in this store, has gone
+    /// on from there or cannot be read, the session is refused, or the store fails.
     pub fn import(
         &mut self,
         by: Actor,
@@ -92,24 +92,23 @@ impl Transaction<'_> {
         here: &SessionRow,
         imported: &SessionImported,
     ) -> Result<(), CommandError> {
-        let handle = imported.from.handle;
-        let went_on = |session: &Session| {
-            let mut past = session.past.iter();
-            past.any(|past| past.handle == handle && matches!(past.fate, Fate::Resumed(_)))
-                || session.transcript.length > imported.state.transcript.length
-        };
+        let (handle, session) = (imported.from.handle, here.id);
+        let is_resumed =
+            |past: &PastSuspension| past.handle == handle && matches!(past.fate, Fate::Resumed(_));
         match self.load(here) {
-            Ok(session) if went_on(&session) => {
-                Err(Rejected::AlreadyConsumed { handle, session: here.id }.into())
+            Ok(here) if here.past.iter().any(is_resumed) => {
+                Err(Rejected::AlreadyConsumed { handle, session }.into())
             }
-            Ok(session) if !matches!(session.state, State::Ended(_)) => {
-                let problem =
-                    format!("it goes on with {}, which is open here; close that first", here.id);
-                Err(Rejected::Invalid { path: "record".to_owned(), problem }.into())
+            Ok(here) if !matches!(here.state, State::Ended(_)) => {
+                Err(Rejected::OpenHere { handle, session }.into())
             }
             Ok(_) => Ok(()),
-            // One that was erased had ended.
-            Err(error) if error.is_of_a_session() => Ok(()),
+            // One that was erased had ended; nothing is known of one that is damaged.
+            Err(error) if error.is_of_a_session() => {
+                let head = self.rows.entry(here.head)?;
+                let is_erased = head.is_some_and(|head| head.body.is_none());
+                if is_erased { Ok(()) } else { Err(error.into()) }
+            }
             Err(error) => Err(error.into()),
         }
     }
