@@ -356,7 +356,7 @@ async fn stay_hearing(
                 let message = format!("it stays ready, but nobody runs it: {refusal}");
                 return Err(Failure::other(message).hint(hint));
             }
-            (None, refusal) if refusal.is_some() || living.nobody_for(id) => {
+            (None, refusal) if refusal.is_some() || living.nobody_awake_for(id) => {
                 *working = Some(host(place, Claims::Only(id), output).await?);
             }
             _ => {}

@@ -153,9 +153,9 @@ impl Living {
         self.for_session(id).next().is_none()
     }
 
-    /// Returns whether no host can drive a session that is not stopped by the system.
+    /// Returns whether no living host can drive a session, but those that the system has stopped.
     pub fn nobody_awake_for(&self, id: SessionId) -> bool {
-        self.for_session(id).all(|host| host.health() == Health::Stopped)
+        self.awake_for(id).next().is_none()
     }
 
     /// Returns whether no living host but one can drive a session.
@@ -168,9 +168,14 @@ impl Living {
         self.0.iter().filter(move |host| host.about.drives(id))
     }
 
-    /// Returns why no host takes a session, if it is known of all of them.
+    /// Returns those of them that the system has not stopped.
+    fn awake_for(&self, id: SessionId) -> impl Iterator<Item = &Host> {
+        self.for_session(id).filter(|host| host.health() != Health::Stopped)
+    }
+
+    /// Returns why no host takes a session, if it is known of all of them that are awake.
     pub fn refusal(&self, session: &Session) -> Option<String> {
-        let refusals = self.for_session(session.id).map(|host| host.refusal(session.id));
+        let refusals = self.awake_for(session.id).map(|host| host.refusal(session.id));
         let refusals = refusals.collect::<Option<Vec<_>>>()?;
         (!refusals.is_empty()).then(|| refusals.join("; "))
     }

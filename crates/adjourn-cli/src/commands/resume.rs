@@ -154,7 +154,7 @@ pub async fn go_on(
         Some(Staying { working, signals }) => (working, Some(signals)),
         None => (None, None),
     };
-    let hosted = !Living::of(place).await?.nobody_for(id);
+    let hosted = !Living::of(place).await?.nobody_awake_for(id);
     let at_work = matches!(session.state, State::Ready(_) | State::Running(_));
     if detach || !(at_work || asks_here(session, output)) {
         if let Some(working) = working {

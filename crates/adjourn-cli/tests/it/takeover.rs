@@ -143,6 +143,26 @@ fn a_call_that_may_be_run_twice_is() {
 }
 
 #[test]
+fn a_command_goes_on_itself_where_every_other_host_stands_still() {
+    let home = Home::new();
+    let script =
+        home.file("script.json", r#"{"steps": [{"await": {"reason": "x"}}, {"say": "done"}]}"#);
+    for name in ["woken", "ready"] {
+        assert_eq!(home.told(&["run", "--script", &script, "--name", name, "--detach"]).code, 0);
+    }
+    let hangs = home.serve();
+    hangs.stop();
+    let woken = home.told(&["resume", "woken"]);
+    assert!(woken.code == 0 && woken.data.contains("done"), "{woken:?}");
+    // One that is ready already is not left to the host either.
+    assert_eq!(home.json(&["resume", "ready", "--detach"])["state"], "ready");
+    let ready = home.told(&["resume", "ready"]);
+    assert!(ready.code == 0 && ready.data.contains("done"), "{ready:?}");
+    hangs.go_on();
+    assert_eq!(hangs.terminate(), 0);
+}
+
+#[test]
 fn a_suspend_waits_for_a_host_that_hangs_until_it_is_taken_over() {
     let home = Home::new();
     let (hangs, id) = hung(&home, false);
