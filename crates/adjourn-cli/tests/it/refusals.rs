@@ -16,6 +16,10 @@ fn parked() -> (Home, String) {
     (home, id)
 }
 
+/// A name for others means that they are let through to loopback.
+const OPEN_TO_OTHERS: [&str; 6] =
+    ["serve", "--listen", "127.0.0.1:0", "--insecure-open", "--public-name", "agents.example"];
+
 #[test]
 fn every_kind_of_failure_has_its_code() {
     let (home, id) = parked();
@@ -44,6 +48,7 @@ fn every_kind_of_failure_has_its_code() {
         (&["serve", "--listen", "0.0.0.0:0"], 2, "hint: set ADJOURN_TOKEN"),
         (&["serve", "--listen", "127.0.0.1:0"], 2, "in with --insecure-open"),
         (&["serve", "--listen", "0.0.0.0:0", "--insecure-open"], 2, "is for loopback addresses"),
+        (&OPEN_TO_OTHERS, 2, "agents.example is a name for others"),
         (&["serve", "--public-name", "a b"], 2, "expected a host's name"),
         (&["serve", "--listen", "example.org:80"], 2, LISTEN),
         (&["show", "zzzz"], 4, "error: there is no session \"zzzz\"\nhint: "),

@@ -18,6 +18,10 @@ const HINT: &str = "set ADJOURN_TOKEN or --token-file for events, name tokens wi
 const AGENT_HINT: &str = "name a file of them with --tokens-file, or let everybody on this machine \
                           in with --insecure-open";
 
+/// What to do where everybody would be let in under a name for others.
+const OPEN_HINT: &str = "--insecure-open is for this machine alone; name tokens with --tokens-file, \
+                         or leave serve.public_name out";
+
 /// Finds out who may do what: those who show the token for events, those who show one of a file, and
 /// everybody on this machine if that is asked for.
 pub fn access(
@@ -34,6 +38,10 @@ pub fn access(
     let mut tokens: Vec<_> = token.iter().map(|token| Token::for_events(token, tenant)).collect();
     if let Some(path) = &place.settings.tokens_file.value {
         tokens.extend(read(path, tenant)?);
+    }
+    // A name for others means that something in front of the server lets them through to it.
+    if let (true, Some(name)) = (serve.insecure_open, &place.settings.public_name.value) {
+        return Err(Failure::usage(format!("{name} is a name for others")).hint(OPEN_HINT));
     }
     match (serve.insecure_open, can_be_reached(address)) {
         (true, true) => Err(Failure::usage(format!("{address} can be reached by others"))
