@@ -21,12 +21,10 @@ pub struct Outgoing {
 /// What a caller wants of an agent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ask<'a> {
-    /// To say something, and to be answered when the task rests, or at once.
+    /// To say something, and to be answered at once.
     Send {
         /// What is said.
         message: &'a Outgoing,
-        /// Whether the answer is to wait until the task rests.
-        waits: bool,
     },
     /// To say something, and to be told what comes of it.
     Stream {
@@ -114,16 +112,16 @@ impl Ask<'_> {
         let is_rpc = binding == Binding::JsonRpc;
         let mut params = Map::new();
         match self {
-            Self::Send { message, .. } | Self::Stream { message } => {
+            Self::Send { message } | Self::Stream { message } => {
                 let name = match (version, is_rpc) {
                     (Version::V03 | Version::V03Proto, false) => "request",
                     _ => "message",
                 };
                 params.insert(name.to_owned(), message.written(version, is_rpc));
-                if let Self::Send { waits, .. } = self {
+                if let Self::Send { .. } = self {
                     let configuration = match version {
-                        Version::V03 | Version::V03Proto => json!({ "blocking": waits }),
-                        Version::V10 => json!({ "returnImmediately": !waits }),
+                        Version::V03 | Version::V03Proto => json!({ "blocking": false }),
+                        Version::V10 => json!({ "returnImmediately": true }),
                     };
                     params.insert("configuration".to_owned(), configuration);
                 }
@@ -269,7 +267,7 @@ mod tests {
     #[test]
     fn each_version_and_binding_has_its_own_shape_of_a_message() {
         let message = says();
-        let ask = Ask::Send { message: &message, waits: false };
+        let ask = Ask::Send { message: &message };
         let sent = |binding, version| peer(binding, version, Some("team a")).request(&ask);
         let request = sent(Binding::JsonRpc, Version::V10);
         assert_eq!(request.url, "http://h/a2a/");

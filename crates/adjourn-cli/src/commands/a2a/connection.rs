@@ -106,7 +106,7 @@ impl Connection {
     pub async fn ask(&self, ask: &Ask<'_>) -> Result<Result<Value, Refusal>, Failure> {
         let response = self.send(ask).await?;
         let status = response.status().as_u16();
-        let body = self.masked(self.in_time(whole(response)).await??);
+        let body = self.whole(ask, response).await?;
         Ok(Reply { status, body: &body }.read(self.peer.interface.binding, ask))
     }
 
@@ -135,7 +135,7 @@ impl Connection {
             let (reader, ready) = (EventReader::default(), VecDeque::new());
             return Ok(Ok(Events { response, reader, ready, token: self.token.clone() }));
         }
-        let body = self.masked(self.in_time(whole(response)).await??);
+        let body = self.whole(ask, response).await?;
         let answer = Reply { status, body: &body }.read(self.peer.interface.binding, ask);
         Ok(Err(answer.err().unwrap_or_else(|| Refusal {
             status,
@@ -143,11 +143,6 @@ impl Connection {
             reason: "NOT_A_STREAM".to_owned(),
             message: "it answers a request for a stream with something else".to_owned(),
         })))
-    }
-
-    /// Takes the token out of an answer that repeats it: what is answered is printed.
-    fn masked(&self, answer: Vec<u8>) -> Vec<u8> {
-        masking::body(answer, self.token.as_deref())
     }
 
     async fn send(&self, ask: &Ask<'_>) -> Result<Response, Failure> {
@@ -163,8 +158,20 @@ impl Connection {
         if let Some(body) = asked.body {
             request = request.body(body.to_string());
         }
-        let sent = self.in_time(request.send()).await?;
-        sent.map_err(|error| masking::failure(unreached(&asked.url, error), self.token.as_deref()))
+        let sent = self.in_time(request.send()).await.map_err(|late| may_be_taken(ask, late))?;
+        sent.map_err(|error| {
+            let is_unsent = error.is_connect();
+            let failure = masking::failure(unreached(&asked.url, error), self.token.as_deref());
+            if is_unsent { failure } else { may_be_taken(ask, failure) }
+        })
+    }
+
+    /// Reads an answer to its end, and takes the token out of one that repeats it: what is answered is
+    /// printed.
+    async fn whole(&self, ask: &Ask<'_>, response: Response) -> Result<Vec<u8>, Failure> {
+        let answer = self.in_time(whole(response)).await.and_then(|answer| answer);
+        let answer = answer.map_err(|failure| may_be_taken(ask, failure))?;
+        Ok(masking::body(answer, self.token.as_deref()))
     }
 
     /// Waits for something as long as was said.
@@ -180,7 +187,7 @@ impl Connection {
         let name = &self.peer.name;
         let url = &self.url;
         let task = match ask {
-            Ask::Send { message, .. } | Ask::Stream { message } => message.task.as_deref(),
+            Ask::Send { message } | Ask::Stream { message } => message.task.as_deref(),
             Ask::Get { task }
             | Ask::Cancel { task }
             | Ask::Subscribe { task, .. }
@@ -248,6 +255,17 @@ impl Events {
                 None => return Ok(None),
             }
         }
+    }
+}
+
+/// Says of a message that may have been taken how it is sent again.
+pub fn may_be_taken(ask: &Ask<'_>, failure: Failure) -> Failure {
+    match ask {
+        Ask::Send { message } | Ask::Stream { message } => failure.hint(format!(
+            "the message may have been taken; --message-id {} makes a retry harmless",
+            message.id
+        )),
+        _ => failure,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use adjourn_a2a::client::{Ask, Outgoing, ReadEvent, Reply, Said, Seen};
 use serde_json::{Map, Value};
 
-use super::connection::{Connection, Events};
+use super::connection::{Connection, Events, may_be_taken};
 use super::shown;
 use crate::failure::Failure;
 use crate::signals::{Ended, Signals};
@@ -69,24 +69,35 @@ impl<'a> Following<'a> {
         Self { seen, ..Self::new(connection, output) }
     }
 
+    /// Sends a message to an agent that answers it at once, and returns what it answers.
+    pub async fn give(&self, message: &Outgoing, signals: &mut Signals) -> Result<Seen, Failure> {
+        let ask = Ask::Send { message };
+        tokio::select! {
+            answered = self.connection.granted(&ask) => Ok(Seen::read(&answered?)),
+            ended = signals.next() => Err(may_be_taken(&ask, self.left(ended))),
+        }
+    }
+
     /// Sends a message, and tells what comes of it until the stream ends.
     pub async fn send(&mut self, message: &Outgoing, signals: &mut Signals) -> Result<(), Failure> {
         let ask = Ask::Stream { message };
         let stream = tokio::select! {
             stream = self.connection.stream(&ask) => stream?,
-            ended = signals.next() => return Err(self.left(ended)),
+            ended = signals.next() => return Err(may_be_taken(&ask, self.left(ended))),
         };
         let mut events = stream.map_err(|refusal| self.connection.refused(refusal, &ask))?;
-        let broke = self.take(&mut events, &ask, signals).await?;
+        let broke = self.take(&mut events, &ask, signals).await;
+        if self.seen.task.is_some() || self.seen.message.is_some() {
+            return broke.map(|_| ());
+        }
+        // There is nothing to come back to.
         match broke {
-            // There is nothing to come back to.
-            Some(why) if self.seen.task.is_none() && self.seen.message.is_none() => {
-                Err(Failure::other(format!("the connection broke: {why}")).hint(format!(
-                    "the message may have been taken; --message-id {} makes a retry harmless",
-                    message.id
-                )))
+            Ok(None) => Ok(()),
+            Ok(Some(why)) => {
+                let broke = Failure::other(format!("the connection broke: {why}"));
+                Err(may_be_taken(&ask, broke))
             }
-            _ => Ok(()),
+            Err(left) => Err(may_be_taken(&ask, left)),
         }
     }
 
@@ -133,18 +144,23 @@ impl<'a> Following<'a> {
             return Ok(());
         }
         let why = broke.unwrap_or_else(|| "it ended".to_owned());
-        self.broken += 1;
-        if self.broken > TRIES {
-            let message = format!("the stream is lost: {why}");
-            let hint = format!("`adjourn a2a watch {} {task}` goes on", self.connection.url);
-            return Err(Failure::other(message).hint(hint));
-        }
+        self.breaks(task, &why)?;
         self.end_line();
         self.quiet = if self.told() == before { self.quiet.saturating_add(1) } else { 1 };
         if self.quiet == 1 {
             self.output.talk(&format!("[the stream broke off: {why}; trying again]"));
         }
         self.sleep(WAIT * 2u32.pow(self.quiet.min(TRIES).saturating_sub(1)), signals).await
+    }
+
+    /// Counts a connection that broke; one that breaks again and again is lost.
+    fn breaks(&mut self, task: &str, why: &str) -> Result<(), Failure> {
+        self.broken += 1;
+        if self.broken <= TRIES {
+            return Ok(());
+        }
+        let hint = format!("`adjourn a2a watch {} {task}` goes on", self.connection.url);
+        Err(Failure::other(format!("the connection is lost: {why}")).hint(hint))
     }
 
     fn told(&self) -> Told {
@@ -157,10 +173,18 @@ impl<'a> Following<'a> {
     async fn poll(&mut self, task: &str, signals: &mut Signals) -> Result<(), Failure> {
         let ask = Ask::Get { task };
         let shown = tokio::select! {
-            shown = self.connection.granted(&ask) => shown?,
+            shown = self.connection.ask(&ask) => shown,
             ended = signals.next() => return Err(self.left(ended)),
         };
-        self.tell(None, &Seen::read(&shown));
+        match shown {
+            Ok(shown) => {
+                let shown = shown.map_err(|refusal| self.connection.refused(refusal, &ask))?;
+                self.broken = 0;
+                self.tell(None, &Seen::read(&shown));
+            }
+            Err(failure) if self.broken == 0 && self.seen.state.is_none() => return Err(failure),
+            Err(failure) => self.breaks(task, &failure.told())?,
+        }
         match self.is_done() {
             true => Ok(()),
             false => self.sleep(POLL, signals).await,

@@ -13,7 +13,7 @@ const MASK: &str = "…";
 const MOST_SIGNS: usize = 64;
 
 /// Takes a token out of a text, however it is spelled there: as it is, escaped as in JSON (also as
-/// often as in JSON within JSON), or broken into lines.
+/// often as in JSON within JSON) or as in a URL, or broken into lines.
 pub fn text(text: &str, token: Option<&str>) -> String {
     let Some(token) = token else { return text.to_owned() };
     let (mut masked, mut rest) = (String::new(), text);
@@ -82,7 +82,14 @@ fn spelled(text: &str, letter: char) -> Option<&str> {
         (u32::from_str_radix(digits, 16) == Ok(u32::from(letter))).then_some(behind)
     };
     // A token may have a backslash, which begins its own code.
-    coded().or_else(|| text.strip_prefix(letter)).or_else(|| escaped?.strip_prefix(letter))
+    let plain = coded().or_else(|| text.strip_prefix(letter));
+    plain.or_else(|| escaped?.strip_prefix(letter)).or_else(|| in_a_url(text, letter))
+}
+
+/// Returns what stands behind a letter if a text begins with it as a URL spells it.
+fn in_a_url(text: &str, letter: char) -> Option<&str> {
+    let (digits, behind) = text.strip_prefix('%')?.split_at_checked(2)?;
+    (u32::from_str_radix(digits, 16) == Ok(u32::from(letter))).then_some(behind)
 }
 
 /// Returns what stands behind the end of a line, and behind what the next one is indented by.
@@ -119,6 +126,7 @@ mod tests {
             "s3/\nof\\\r\nann",
             "s\\n3/of\\\\r\\\\n  ann",
             "\\\\u0073\\\\u0033/of\\\\ann",
+            "s3%2Fof%5cann",
         ] {
             let around = text(&format!("ss3, {said}; s3/of"), Some(TOKEN));
             assert_eq!(around, "ss3, …; s3/of", "{said}");

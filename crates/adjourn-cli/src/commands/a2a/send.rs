@@ -1,7 +1,7 @@
 //! `a2a send`: says something to an agent, and stays until what comes of it rests.
 
 use adjourn::clock::{Environment as _, Machine};
-use adjourn_a2a::client::{Ask, Outgoing, Seen};
+use adjourn_a2a::client::Outgoing;
 
 use super::connection::Connection;
 use super::following::Following;
@@ -19,16 +19,12 @@ pub async fn run(send: Send, output: &Output) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let mut following = Following::new(&connection, output);
     if send.detach || !connection.peer.streams {
-        let ask = Ask::Send { message: &message, waits: !send.detach };
-        let answered = tokio::select! {
-            answered = connection.granted(&ask) => answered?,
-            ended = signals.next() => return Err(following.left(ended)),
-        };
-        let seen = Seen::read(&answered);
+        // An agent may take its time for an answer that waits, and a connection does not last as long.
+        let answered = following.give(&message, &mut signals).await?;
         if send.detach {
-            return following.detached(&seen);
+            return following.detached(&answered);
         }
-        following.tell(None, &seen);
+        following.tell(None, &answered);
     } else {
         following.send(&message, &mut signals).await?;
     }

@@ -460,3 +460,60 @@ fn a_message_without_a_task_and_words_on_stdin_are_taken() {
     let told = home.told_with("what is typed\n", &["a2a", "send", &peer.url, "-"]);
     assert_eq!((told.code, told.data.as_str()), (0, "what is typed\n"), "{told:?}");
 }
+
+/// It is given the work without waiting for it, since a connection may not last as long.
+#[test]
+fn an_agent_that_does_not_stream_is_asked_until_its_task_is_over() {
+    let home = Home::new();
+    let asked = AtomicUsize::new(0);
+    let peer = FakePeer::start(move |heard: &Heard, url: &str| match heard.method() {
+        "" => {
+            let mut card = plain_card(url);
+            card["capabilities"]["streaming"] = json!(false);
+            object(&card)
+        }
+        "message/send" => result(&task("working")),
+        "tasks/get" => match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => result(&task("working")),
+            // An answer that breaks off, as of an agent that is started anew.
+            1 => (200, "application/json\r\ncontent-length: 99", "{".to_owned()),
+            _ => {
+                let mut over = task("completed");
+                over["artifacts"] = json!([
+                    { "artifactId": "a", "parts": [{ "kind": "text", "text": "merged" }] }
+                ]);
+                result(&over)
+            }
+        },
+        _ => (500, "text/plain", "unexpected".to_owned()),
+    });
+    let told = home.told(&["a2a", "send", &peer.url, "go"]);
+    assert_eq!((told.code, told.data.as_str()), (0, "merged\n"), "{told:?}");
+    let sent = peer.heard().into_iter().find(|heard| heard.method() == "message/send").unwrap();
+    assert_eq!(sent.body["params"]["configuration"]["blocking"], false);
+}
+
+#[test]
+fn a_message_that_may_have_been_taken_is_told_with_how_to_send_it_again() {
+    let home = Home::new();
+    for streams in [true, false] {
+        let peer = FakePeer::start(move |heard: &Heard, url: &str| match heard.method() {
+            "" => {
+                let mut card = plain_card(url);
+                card["capabilities"]["streaming"] = json!(streams);
+                object(&card)
+            }
+            // Longer than is waited for it.
+            _ => {
+                std::thread::sleep(Duration::from_millis(300));
+                (500, "text/plain", String::new())
+            }
+        });
+        let rest = ["go", "--message-id", "m7", "--timeout", "100ms", "--json"];
+        let arguments = [&["a2a", "send", &peer.url], &rest[..]].concat();
+        let (code, error) = failed(&home.told(&arguments));
+        assert_eq!(code, 6, "{error}");
+        let hint = error["hint"].as_str().unwrap();
+        assert!(hint.contains("--message-id m7 makes a retry harmless"), "{error}");
+    }
+}
