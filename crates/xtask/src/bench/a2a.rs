@@ -45,6 +45,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SCRIPT: &str = r#"{"steps": [{"say": "hello"}, {"await": {"reason": "waiting"}}]}"#;
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
+/// The figures of pauses and resumes: without a host and with one, of the bare handler, and how the
+/// first is beside that.
+type VerbFigures = [&'static str; 4];
+const AT_16: VerbFigures = [
+    "a2a_ops_per_s_n16",
+    "a2a_hosted_ops_per_s_n16",
+    "raw_a2a_echo_per_s_n16",
+    "a2a_ops_echo_ratio_n16",
+];
+const AT_64: VerbFigures = [
+    "a2a_ops_per_s_n64",
+    "a2a_hosted_ops_per_s_n64",
+    "raw_a2a_echo_per_s_n64",
+    "a2a_ops_echo_ratio_n64",
+];
+
 /// What is asked for again and again.
 #[derive(Debug, Clone, Copy)]
 enum Asks {
@@ -61,18 +77,15 @@ pub fn measure(place: &Path, figures: &mut Figures) -> Result<()> {
         let store = (!server.ends_with("echo")).then_some(store.as_path());
         requests_per_second(child::spawn(server, store)?, asks, connections)
     };
-    for (connections, ops, raw, ratio) in [
-        (16, "a2a_ops_per_s_n16", "raw_a2a_echo_per_s_n16", "a2a_ops_echo_ratio_n16"),
-        (64, "a2a_ops_per_s_n64", "raw_a2a_echo_per_s_n64", "a2a_ops_echo_ratio_n64"),
-    ] {
+    for (connections, [ops, hosted_ops, raw, ratio]) in [(16, AT_16), (64, AT_64)] {
         let echo = rate("a2a-echo", "", Asks::Verbs, connections)?;
         let ours = rate("a2a", &format!("verbs-{connections}.db"), Asks::Verbs, connections)?;
         figures.add(raw, echo);
         figures.add(ops, ours);
         figures.add(ratio, ours / echo);
+        let store = format!("hosted-{connections}.db");
+        figures.add(hosted_ops, rate("a2a-host", &store, Asks::Verbs, connections)?);
     }
-    let hosted = rate("a2a-host", "hosted.db", Asks::Verbs, 64)?;
-    figures.add("a2a_hosted_ops_per_s_n64", hosted);
     let echo = rate("a2a-echo", "", Asks::Get, 16)?;
     let get = rate("a2a", "get.db", Asks::Get, 16)?;
     figures.add("raw_a2a_get_echo_per_s", echo);

@@ -51,6 +51,7 @@ const KEPT: &[&str] = &[
     "a2a_ops_echo_ratio_n16",
     "a2a_ops_per_s_n64",
     "a2a_ops_echo_ratio_n64",
+    "a2a_hosted_ops_per_s_n16",
     "a2a_hosted_ops_per_s_n64",
     "a2a_get_per_s",
     "a2a_get_echo_ratio",
