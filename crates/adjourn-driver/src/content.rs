@@ -242,12 +242,17 @@ impl Message {
     /// Makes a value that a person or a program gives: words if it is a text, a prompt if it is a
     /// list of blocks.
     pub fn user_value(value: Value) -> Self {
-        if let Value::String(text) = value {
-            return Self::user(text);
-        }
         match Block::list(&value) {
             Some(blocks) => Self::new(Role::User, blocks),
-            None => Self { structured: Some(value), ..Self::new(Role::User, Vec::new()) },
+            None => Self::plain_value(value),
+        }
+    }
+
+    /// Makes a value that is given over a protocol without blocks: words if it is a text.
+    pub fn plain_value(value: Value) -> Self {
+        match value {
+            Value::String(text) => Self::user(text),
+            value => Self { structured: Some(value), ..Self::new(Role::User, Vec::new()) },
         }
     }
 

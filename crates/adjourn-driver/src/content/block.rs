@@ -58,13 +58,27 @@ impl Block {
         Some(Self(Kind::Fields(Arc::new(fields))))
     }
 
-    /// Reads a list of blocks that a person can say; nothing if the value is none.
+    /// Reads a list of blocks that a person can say; nothing if the value is none. A list of anything
+    /// else is a value, also if its members have a type of their own.
     pub(super) fn list(value: &Value) -> Option<Vec<Self>> {
         let block = |value: &Value| {
             let block = Self::from_fields(value.as_object()?.clone())?;
-            (!block.is_thought()).then_some(block)
+            block.is_a_persons().then_some(block)
         };
         value.as_array()?.iter().map(block).collect()
+    }
+
+    /// Returns whether a person can say it, and it holds what its type says.
+    fn is_a_persons(&self) -> bool {
+        let Kind::Fields(fields) = &self.0 else { return !self.is_thought() };
+        let has_text = |name: &str| fields.get(name).is_some_and(Value::is_string);
+        match self.kind() {
+            TEXT => has_text(TEXT),
+            "image" | "audio" => has_text("data"),
+            "resource" => fields.get("resource").is_some_and(Value::is_object),
+            "resource_link" => has_text("uri"),
+            _ => false,
+        }
     }
 
     /// Returns its fields.

@@ -268,10 +268,18 @@ fn a_value_is_said_as_what_it_is() {
         json!([{
             "type": "thought", "text": "not a person's",
         }]),
+        json!([{ "type": "refund", "amount": 5 }]),
+        json!([{ "type": "text", "text": "a" }, { "type": "resource_link" }]),
     ] {
         let said = Message::user_value(value.clone());
         assert_eq!((said.text(), said.structured), (value.to_string(), Some(value)));
     }
+    for value in [list, json!([])] {
+        let said = Message::plain_value(value.clone());
+        assert_eq!((said.text(), said.structured), (value.to_string(), Some(value)));
+    }
+    assert_eq!(Message::plain_value(json!("yes")), Message::user("yes"));
+    assert!(!Message::plain_value(json!([])).content().blank);
     // A value is stored once: what may be given is as long as the limit says.
     let long = json!({ "rows": "x".repeat(1 << 20) });
     assert!(Message::user_value(long).encode().len() < (1 << 20) + 100);
