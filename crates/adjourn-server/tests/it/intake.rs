@@ -259,7 +259,7 @@ async fn only_this_machine_is_heard_on_a_listener_of_its_own() {
         (own.as_str(), None, 200),
         ("localhost:1", None, 200),
         ("[::1]", None, 200),
-        ("localhost", Some("http://localhost:3000"), 200),
+        ("localhost:3000", Some("http://localhost:3000"), 200),
         // A page that made its own name mean this machine.
         ("evil.example:8787", None, 421),
         ("evil.example", Some("http://evil.example"), 421),
@@ -267,6 +267,8 @@ async fn only_this_machine_is_heard_on_a_listener_of_its_own() {
         ("", None, 421),
         // A page of another machine.
         ("localhost", Some("https://evil.example"), 403),
+        // A page of another server on this machine.
+        ("localhost", Some("http://localhost:3000"), 403),
         ("localhost", Some("null"), 403),
     ]
     .into_iter()
