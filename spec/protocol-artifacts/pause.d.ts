@@ -17,11 +17,11 @@ export type ResumeCause = "explicit_resume" | "condition_fired" | "timeout" | "e
 /** The parameters of `tasks/pause`, and of `PauseTask`. */
 export type PauseTaskRequest = {
   taskId: string;
-  reason?: string;
-  mode?: PauseMode;
-  conditions?: ResumeConditions;
-  graceMs?: number;
-  metadata?: Record<string, unknown>;
+  reason?: string | null;
+  mode?: PauseMode | null;
+  conditions?: ResumeConditions | null;
+  graceMs?: number | null;
+  metadata?: Record<string, unknown> | null;
 };
 
 /** The answer, when the pause is in force; also to an await. */
@@ -50,27 +50,27 @@ export type PauseTaskPending = {
 export type AwaitTaskResumptionRequest = {
   taskId: string;
   reason: string;
-  conditions?: ResumeConditions;
-  summary?: string;
-  metadata?: Record<string, unknown>;
+  conditions?: ResumeConditions | null;
+  summary?: string | null;
+  metadata?: Record<string, unknown> | null;
 };
 
 /** The parameters of `tasks/resume`, and of `ResumeTask`. */
 export type ResumeTaskRequest = {
   taskId: string;
-  handle?: string;
+  handle?: string | null;
   input?: unknown;
-  continueTranscript?: boolean;
-  idempotencyKey?: string;
-  addBudget?: AddBudget;
-  metadata?: Record<string, unknown>;
+  continueTranscript?: boolean | null;
+  idempotencyKey?: string | null;
+  addBudget?: AddBudget | null;
+  metadata?: Record<string, unknown> | null;
 };
 
 /** What is added to the budget of a task that has used it up. */
 export type AddBudget = {
-  usd?: number;
-  tokens?: number;
-  steps?: number;
+  usd?: number | null;
+  tokens?: number | null;
+  steps?: number | null;
 };
 
 /** The answer to a resume, and the parameters of the notification that reports a wake. */
@@ -133,12 +133,13 @@ export type HarnPause = {
   conditions?: Record<string, unknown>;
 };
 
-/** What the metadata of a message has under `harn.pause`, which pauses the task that the message names; its conditions have snake_case names; deprecated. */
+/** What the metadata of a message has under `harn.pause`, which pauses the task that the message names; `true` in its place pauses, too. Its conditions have snake_case names, and may be called `resume_when`; deprecated. */
 export type HarnPauseRequest = {
-  reason?: string;
-  mode?: PauseMode;
-  conditions?: Record<string, unknown>;
-  grace_ms?: number;
+  reason?: string | null;
+  mode?: PauseMode | null;
+  conditions?: Record<string, unknown> | null;
+  resume_when?: Record<string, unknown> | null;
+  grace_ms?: number | null;
 };
 
 /** What the `capabilities` of an agent card have; what is absent is not supported. An agent whose tasks cannot be paused names no causes. */

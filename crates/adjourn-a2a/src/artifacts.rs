@@ -218,11 +218,13 @@ const SHAPES: &[Shape] = {
         (
             "HarnPauseRequest",
             "What the metadata of a message has under `harn.pause`, which pauses the task that the \
-             message names; its conditions have snake_case names; deprecated.",
+             message names; `true` in its place pauses, too. Its conditions have snake_case names, and \
+             may be called `resume_when`; deprecated.",
             &[
                 ("reason", Text, false),
                 ("mode", Of("PauseMode"), false),
                 ("conditions", Object, false),
+                ("resume_when", Object, false),
                 ("grace_ms", Whole, false),
             ],
         ),
@@ -349,7 +351,14 @@ pub fn schema() -> Value {
         shapes.insert(name.to_owned(), json!({ "description": about, "enum": words }));
     }
     for (name, about, fields) in SHAPES {
-        let field = |(name, kind, _): &Field| ((*name).to_owned(), of_kind(*kind));
+        let field = |field: &Field| {
+            let (field_name, kind, _) = *field;
+            let value = match may_be_null(name, field) {
+                true => json!({ "anyOf": [of_kind(kind), { "type": "null" }] }),
+                false => of_kind(kind),
+            };
+            (field_name.to_owned(), value)
+        };
         let properties: Map<_, _> = fields.iter().map(field).collect();
         let required: Vec<_> =
             fields.iter().filter(|(.., always)| *always).map(|(name, ..)| *name).collect();
@@ -367,6 +376,12 @@ pub fn schema() -> Value {
         "title": "Pausing tasks over A2A",
         "$defs": shapes,
     })
+}
+
+/// Returns whether a field may be null, which is the same as absent: so it is in what peers ask for.
+fn may_be_null(shape: &str, (_, kind, always): &Field) -> bool {
+    let is_asked_for = shape.ends_with("Request") || shape == "AddBudget";
+    is_asked_for && !always && !matches!(kind, Kind::Any)
 }
 
 /// Returns the schema of the errors with a code.
@@ -422,10 +437,12 @@ pub fn typescript() -> String {
     }
     for (name, about, fields) in SHAPES {
         text += &format!("\n/** {about} */\nexport type {name} = {{\n");
-        for (field, kind, always) in *fields {
+        for described in *fields {
+            let (field, kind, always) = described;
             let optional = if *always { "" } else { "?" };
+            let null = if may_be_null(name, described) { " | null" } else { "" };
             let field = if field.starts_with('@') { quoted(&[field]) } else { (*field).to_owned() };
-            text += &format!("  {field}{optional}: {};\n", typescript_of(*kind));
+            text += &format!("  {field}{optional}: {}{null};\n", typescript_of(*kind));
         }
         text += "};\n";
     }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::caller::Scope;
 use crate::method::Family;
+use crate::version::Version;
 
 /// The text is no JSON.
 pub const PARSE_ERROR: i64 = -32700;
@@ -170,10 +171,16 @@ impl Error {
         Self::new(PUSH_NOT_SUPPORTED, "PUSH_NOTIFICATION_NOT_SUPPORTED", problem)
     }
 
-    /// There is no card but the public one.
-    pub fn no_extended_card() -> Self {
+    /// There is no card but the public one, which says so: 1.0 has another error for one that is
+    /// promised there and missing.
+    pub fn no_extended_card(version: Version) -> Self {
         let problem = "this agent has no card but the public one";
-        Self::new(NO_EXTENDED_CARD, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", problem)
+        match version {
+            Version::V10 => Self::new(UNSUPPORTED_OPERATION, "UNSUPPORTED_OPERATION", problem),
+            Version::V03 | Version::V03Proto => {
+                Self::new(NO_EXTENDED_CARD, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", problem)
+            }
+        }
     }
 
     /// There is no such method.

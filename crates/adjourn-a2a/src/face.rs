@@ -205,7 +205,7 @@ impl<S: Store> Face<S> {
             Verb::ListPushes => self.list_pushes(asked, params).await?.to_string(),
             Verb::DeletePush => self.delete_push(asked, params).await?.to_string(),
             Verb::Card => {
-                let url = asked.url.ok_or_else(Error::no_extended_card)?;
+                let url = asked.url.ok_or_else(|| Error::no_extended_card(version))?;
                 self.extended_card(url, asked.caller).to_string()
             }
             Verb::Stream => {
@@ -324,15 +324,15 @@ impl<S: Store> Face<S> {
         Ok(Found { session, runs, run })
     }
 
-    /// Waits until a task stands where it is to stand, for as long as there is patience and a server.
+    /// Waits until a task is as it is to be, for as long as there is patience and a server.
     pub(crate) async fn wait(
         &self,
         asked: &Asked<'_>,
         found: Found<S>,
         patience: Duration,
-        is_there: impl Fn(Standing) -> bool,
+        is_there: impl Fn(&Runs) -> bool,
     ) -> Result<Found<S>, Error> {
-        if is_there(found.standing()) {
+        if is_there(&found.runs) {
             return Ok(found);
         }
         let Found { session, runs, run } = found;
@@ -343,8 +343,7 @@ impl<S: Store> Face<S> {
             while let Some(moment) = moments.next().await? {
                 runs.apply(&moment);
                 // What a commit passes through is not where it leaves the task.
-                let standing = runs.get(run).map(|run| run.standing);
-                if moment.ends && standing.is_none_or(&is_there) {
+                if moment.ends && (runs.get(run).is_none() || is_there(&runs)) {
                     break;
                 }
             }

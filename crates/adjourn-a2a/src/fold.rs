@@ -15,6 +15,7 @@ use adjourn::core::time::Timestamp;
 use adjourn::driver::{Message as Entry, Role};
 use adjourn::telling::{ends_words, message_id};
 
+use crate::message::WordsMark;
 use crate::standing::Standing;
 
 /// More than an export adds to the journal that it ends: tasks that go on elsewhere are counted on from
@@ -50,14 +51,31 @@ pub struct Run {
 struct Past {
     /// What it has asked, in order.
     asked: Vec<AskedQuestion>,
-    /// The ids of the messages that began it and went on with it, as the journal has them, and the
-    /// revisions that took them.
-    taken: Vec<(Arc<str>, u64)>,
+    /// The messages that began it and went on with it, in order.
+    taken: Vec<Took>,
     /// Where it has stood, in order; the last one is where it stands.
     stood: Vec<Stood>,
     /// The revisions at which messages of its agent were broken off, and how far the transcript went
     /// then.
     broken_off: Vec<(u64, u64)>,
+}
+
+/// A message that a run took.
+#[derive(Debug, Clone)]
+pub struct Took {
+    /// Its id, as the journal has it.
+    id: Arc<str>,
+    /// The revision that took it.
+    pub revision: u64,
+    /// The mark of its words, if they are known.
+    words: Option<WordsMark>,
+}
+
+impl Took {
+    /// Returns whether it can be the one that says this: a sender may use an id again by mistake.
+    pub fn can_be(&self, said: &Entry) -> bool {
+        self.words.is_none_or(|words| words == WordsMark::of(said))
+    }
 }
 
 /// A question, and when it was asked.
@@ -85,11 +103,10 @@ impl Run {
         &self.past.asked
     }
 
-    /// Returns the revision at which a message began it or went on with it, by the id that the journal
-    /// has of it; nothing if none did.
-    pub fn took(&self, message: &str) -> Option<u64> {
-        let mut taken = self.past.taken.iter();
-        taken.find(|(taken, _)| **taken == *message).map(|(_, revision)| *revision)
+    /// Returns the message that began it or went on with it, by the id that the journal has of it;
+    /// nothing if none did.
+    pub fn took(&self, message: &str) -> Option<&Took> {
+        self.past.taken.iter().find(|taken| *taken.id == *message)
     }
 
     /// Returns the revision from which on it was last paused by a client; nothing if it never was.
@@ -132,7 +149,7 @@ impl Run {
             return Some(Arc::clone(run));
         }
         let asked = past.asked.iter().take_while(|asked| asked.revision <= revision);
-        let taken = past.taken.iter().take_while(|(_, taken)| *taken <= revision);
+        let taken = past.taken.iter().take_while(|taken| taken.revision <= revision);
         let broken_off = past.broken_off.iter().take_while(|(broken, _)| *broken <= revision);
         Some(Arc::new(Self {
             id: run.id,
@@ -264,9 +281,8 @@ impl Runs {
         self.get(id).map_or(Standing::Working, |run| run.standing)
     }
 
-    /// Returns the run that took a message, and the revision at which the run took it. The message is
-    /// named by the id that the journal has of it.
-    pub fn that_took(&self, message: &str) -> Option<(RunId, u64)> {
+    /// Returns the run that took a message, which is named by the id that the journal has of it.
+    pub fn that_took(&self, message: &str) -> Option<(RunId, &Took)> {
         self.runs.iter().rev().find_map(|run| Some((run.id, run.took(message)?)))
     }
 
@@ -315,9 +331,9 @@ impl Runs {
         match &moment.event.what {
             What::RunStarted(started) => {
                 self.begin(started.run, started.first_entry(), moment.revision, at);
-                self.take(started.message_id.as_deref(), moment.revision);
+                self.take(started.message_id.as_deref(), moment);
             }
-            What::Resumed(resumed) => self.take(resumed.message_id.as_deref(), moment.revision),
+            What::Resumed(resumed) => self.take(resumed.message_id.as_deref(), moment),
             // The run goes on under its own id, and what it asks is still to be answered. Those that
             // were over before are tasks of where it came from.
             What::SessionImported(imported) => {
@@ -376,9 +392,12 @@ impl Runs {
         }
     }
 
-    fn take(&mut self, message: Option<&str>, revision: u64) {
+    fn take(&mut self, message: Option<&str>, moment: &Moment) {
         if let (Some(message), Some(run)) = (message, self.last_mut()) {
-            run.past_mut().taken.push((message.into(), revision));
+            let mut said = moment.said.iter().map(|(_, entry)| entry);
+            let words = said.find(|entry| entry.role == Role::User).map(WordsMark::of);
+            let (id, revision) = (message.into(), moment.revision);
+            run.past_mut().taken.push(Took { id, revision, words });
         }
     }
 

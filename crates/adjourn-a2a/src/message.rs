@@ -1,5 +1,7 @@
 //! Messages: what peers say to the agent, and what a task says of itself.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use adjourn::core::limits::NAME_BYTES;
 use adjourn::driver::{Block, Message as Entry, Role};
 use serde::Serialize;
@@ -258,12 +260,31 @@ pub struct WrittenMessage<'a> {
     reference_task_ids: Option<&'a Value>,
 }
 
-/// Returns the parts of what an entry says, thoughts and digests left out.
-pub(crate) fn parts_of(entry: &Entry) -> Vec<Part> {
+/// What tells the words of one message from those of another, without keeping them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WordsMark(u64);
+
+impl WordsMark {
+    /// Makes the mark of what an entry says, digests left out.
+    pub(crate) fn of(entry: &Entry) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for block in senders_blocks(entry) {
+            block.to_value().to_string().hash(&mut hasher);
+        }
+        Self(hasher.finish())
+    }
+}
+
+/// Returns the blocks of an entry that its sender has said.
+fn senders_blocks(entry: &Entry) -> impl Iterator<Item = &Block> {
     let is_digest =
         |block: &Block| block.fields().get("_meta").is_some_and(|meta| meta.get(DIGEST).is_some());
-    let said = entry.blocks.iter().filter(|block| !is_digest(block));
-    let parts: Vec<_> = said.filter_map(Part::of_block).collect();
+    entry.blocks.iter().filter(move |block| !is_digest(block))
+}
+
+/// Returns the parts of what an entry says, thoughts and digests left out.
+pub(crate) fn parts_of(entry: &Entry) -> Vec<Part> {
+    let parts: Vec<_> = senders_blocks(entry).filter_map(Part::of_block).collect();
     match &entry.structured {
         Some(value) if parts.is_empty() => vec![Part::data(value.clone())],
         _ => parts,

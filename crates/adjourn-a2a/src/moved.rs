@@ -9,7 +9,7 @@ use adjourn::store::Store;
 use adjourn::{Error, SessionRef};
 
 use crate::face::{Face, Found};
-use crate::fold::Runs;
+use crate::fold::{Runs, Took};
 use crate::standing::Standing;
 use crate::stream;
 
@@ -17,17 +17,22 @@ use crate::stream;
 pub(crate) const TAKEN_IN: u64 = 1;
 
 impl<S: Store> Face<S> {
-    /// Returns the revision at which a task took a message, by the id that the journal has of it: the one
-    /// at which its session was taken in, if it did so before; nothing if it did not.
-    pub(crate) async fn took(&self, found: &Found<S>, message: &str) -> Result<Option<u64>, Error> {
-        let took = |runs: &Runs| runs.get(found.run).and_then(|run| run.took(message));
-        if let Some(revision) = took(&found.runs) {
-            return Ok(Some(revision));
+    /// Returns the message that a task took, by the id that the journal has of it; nothing if it took
+    /// none. The revision of one that it took before its session was taken in is that of the latter.
+    pub(crate) async fn took(
+        &self,
+        found: &Found<S>,
+        message: &str,
+    ) -> Result<Option<Took>, Error> {
+        let took = |runs: &Runs| runs.get(found.run).and_then(|run| run.took(message)).cloned();
+        if let Some(took) = took(&found.runs) {
+            return Ok(Some(took));
         }
         let mut runs = Arc::clone(&found.runs);
         while let Some(before) = self.runs_before(&found.session, &runs).await? {
-            if took(&before).is_some() {
-                return Ok(Some(TAKEN_IN));
+            if let Some(mut took) = took(&before) {
+                took.revision = TAKEN_IN;
+                return Ok(Some(took));
             }
             runs = before;
         }
@@ -35,16 +40,16 @@ impl<S: Store> Face<S> {
     }
 
     /// Returns the session in which a message began a run or went on with it, one or what that was before
-    /// it was taken in, and the revision at which it did; nothing if none did.
+    /// it was taken in, and the message as the run took it; nothing if none did.
     pub(crate) async fn begun_in(
         &self,
         session: &SessionRef<S>,
         message: &str,
-    ) -> Result<Option<(SessionId, RunId, u64)>, Error> {
+    ) -> Result<Option<(SessionId, RunId, Took)>, Error> {
         let (mut id, mut runs) = (session.id(), self.runs_of(session).await?);
         loop {
-            if let Some((run, revision)) = runs.that_took(message) {
-                return Ok(Some((id, run, revision)));
+            if let Some((run, took)) = runs.that_took(message) {
+                return Ok(Some((id, run, took.clone())));
             }
             let (Some(origin), Some(before)) =
                 (runs.origin(), self.runs_before(session, &runs).await?)

@@ -2,21 +2,24 @@
 
 use adjourn::core::command::Suspend;
 use adjourn::core::facts::{Answer, SpanLinks};
+use adjourn::core::id::RunId;
 use adjourn::core::session::{Initiator, Phase, Resumption, Suspended};
 use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
 use adjourn::store::{Done, Store};
-use adjourn::{Accepted, SuspendBuilder, Suspension};
+use adjourn::{Accepted, SessionRef, SuspendBuilder, Suspension};
 use serde_json::Value;
 
 use crate::arrived::Given;
 use crate::error::{Error, Source};
 use crate::face::{Asked, Face, Found, REST_PATIENCE, to_json};
 use crate::fold::{Run, Runs};
+use crate::message::Sent;
 use crate::method::Family;
 use crate::moved::TAKEN_IN;
-use crate::params::{self, Params, Resume, Send};
+use crate::params::{self, Params, Resume};
 use crate::pause::{self, Paused, Resumed};
+use crate::send::Taken;
 use crate::standing::Standing;
 use crate::task::State;
 
@@ -31,7 +34,7 @@ impl<S: Store> Face<S> {
         let accepted = suspending(asked, &found, suspend).accepted().await;
         let accepted =
             accepted.map_err(|error| not_suspended(asked, &found, error, Source::Parameters))?;
-        Ok(match in_force(asked, &found, &accepted).await? {
+        Ok(match in_force(asked, (&found.session, found.run), &accepted).await? {
             Some(Suspension { parked, .. }) => {
                 to_json(&Paused::new(task, &parked, Standing::Paused(Initiator::Client)))
             }
@@ -42,42 +45,36 @@ impl<S: Store> Face<S> {
         })
     }
 
-    /// Pauses the task that a message names, and says nothing to its agent. Returns the task, and the
-    /// revision behind which the pause is. The same message again pauses nothing, and is told of the
-    /// last pause by a client: its own, or a later one.
+    /// Asks for a pause of the task that a message names, and says nothing to its agent. The same message
+    /// again pauses nothing, and is told of the last pause by a client: its own, or a later one.
     pub(crate) async fn pause_by_message(
         &self,
         asked: &Asked<'_>,
         task: &str,
-        (send, suspend): (&Send, Suspend),
-    ) -> Result<(Found<S>, u64), Error> {
+        (message, suspend): (&Sent, Suspend),
+    ) -> Result<Taken<S>, Error> {
         self.check_pausable(asked.method.family)?;
         if !asked.caller.may(crate::caller::Scope::Pause) {
             return Err(Error::forbidden(crate::caller::Scope::Pause));
         }
         let found = self.find(asked, task).await?;
-        found.check_context(&send.message)?;
-        let pause = suspending(asked, &found, suspend).once(send.message.pause_key(asked.caller));
+        found.check_context(message)?;
+        let pause = suspending(asked, &found, suspend).once(message.pause_key(asked.caller));
         let accepted = match pause.accepted().await {
             Err(adjourn::Error::Refused(Rejected::DuplicateMessage { .. })) => {
-                let mut found = self.find(asked, task).await?;
-                if send.blocking {
-                    let rests = |standing| standing != Standing::Working;
-                    found = self.wait(asked, found, REST_PATIENCE, rests).await?;
-                }
+                let found = self.find(asked, task).await?;
                 // What is not in force yet is told when it is.
-                let is_yet_to_be = found.state().and_then(Session::pending_pause).is_some();
                 let now = found.runs.revision();
-                let behind = if is_yet_to_be { now } else { found.before_its_pause(now) };
-                return Ok((found, behind));
+                let behind = match is_to_be_paused(&found.runs, found.run) {
+                    true => now,
+                    false => found.before_its_pause(now),
+                };
+                return Ok(Taken { found, behind, pause: None });
             }
             accepted => {
                 accepted.map_err(|error| not_suspended(asked, &found, error, Source::Tunnel))?
             }
         };
-        if send.blocking {
-            in_force(asked, &found, &accepted).await?;
-        }
         let Done { session, events, .. } = &accepted.commit;
         let behind = session.revision - events.len() as u64;
         let found = self.find(asked, task).await?;
@@ -88,7 +85,26 @@ impl<S: Store> Face<S> {
             Standing::Paused(Initiator::Client) => behind.min(found.before_its_pause(behind)),
             _ => behind,
         };
-        Ok((found, behind))
+        Ok(Taken { found, behind, pause: Some(accepted) })
+    }
+
+    /// Waits until the pause of a message is in force, for as long as there is patience: the one that was
+    /// accepted or, if the message was taken before, the one that is pending.
+    pub(crate) async fn until_paused(
+        &self,
+        asked: &Asked<'_>,
+        found: Found<S>,
+        accepted: Option<Accepted>,
+    ) -> Result<Found<S>, Error> {
+        let run = found.run;
+        let Some(accepted) = accepted else {
+            let is_settled = |runs: &Runs| !is_to_be_paused(runs, run);
+            return self.wait(asked, found, REST_PATIENCE, is_settled).await;
+        };
+        // The task may go on in another session by now.
+        let session = self.as_caller(asked.caller).session(accepted.commit.session.id);
+        in_force(asked, (&session, run), &accepted).await?;
+        self.find(asked, &run.to_string()).await
     }
 
     /// `tasks/await_resumption`: a worker outside of the host parks the task. It is answered as a pause
@@ -107,7 +123,7 @@ impl<S: Store> Face<S> {
         let spans = spans(asked, wait.meta.as_ref());
         let park = found.session.await_as(wait).of_run(found.run).spans(spans);
         let accepted = park.accepted().await.map_err(of)?;
-        Ok(match in_force(asked, &found, &accepted).await? {
+        Ok(match in_force(asked, (&found.session, found.run), &accepted).await? {
             Some(Suspension { handle, parked, .. }) => {
                 // A client's pause may lie over it.
                 let now = found.session.load().await.map_err(of)?;
@@ -137,7 +153,7 @@ impl<S: Store> Face<S> {
         let wake = found.session.resume().handle(resume.handle).spans(spans);
         let mut wake = wake.of_run(found.run).of_pause();
         if let Some(input) = resume.input {
-            wake = wake.input(Entry::user_value(input));
+            wake = wake.input(Entry::plain_value(input));
         }
         if !resume.continue_transcript {
             wake = wake.fresh();
@@ -234,12 +250,19 @@ fn not_suspended<S: Store>(
 /// Waits until a pause is in force, for as long as there is patience.
 async fn in_force<S: Store, Id>(
     asked: &Asked<'_>,
-    found: &Found<S>,
+    (session, run): (&SessionRef<S>, RunId),
     accepted: &Accepted<Id>,
 ) -> Result<Option<Suspension>, Error> {
-    let of = |error| Error::of(error, &found.run.to_string(), asked.method.family);
-    let in_force = asked.wait_for(REST_PATIENCE, found.session.in_force(accepted)).await;
+    let of = |error| Error::of(error, &run.to_string(), asked.method.family);
+    let in_force = asked.wait_for(REST_PATIENCE, session.in_force(accepted)).await;
     in_force.transpose().map_err(of)
+}
+
+/// Returns whether a client has asked for a pause of a task that is not in force yet.
+fn is_to_be_paused(runs: &Runs, run: RunId) -> bool {
+    let is_under_way = |session: &&Session| session.run().is_some_and(|now| now.id == run);
+    let pending = runs.session().filter(is_under_way).and_then(Session::pending_pause);
+    pending.is_some_and(|pause| pause.initiator == Initiator::Client)
 }
 
 /// Refuses to pause a task that is over, whatever its session does by now.

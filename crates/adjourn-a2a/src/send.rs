@@ -10,11 +10,12 @@ use adjourn::core::session::State;
 use adjourn::core::{Rejected, Session};
 use adjourn::driver::Message as Entry;
 use adjourn::store::{Done, Store};
-use adjourn::{Filter, Query, SessionRef};
+use adjourn::{Accepted, Filter, Query, SessionRef};
 
 use crate::arrived::Given;
 use crate::error::{Error, Source, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found, SEND_PATIENCE, is_exported, sent};
+use crate::fold::{Runs, Took};
 use crate::message::Sent;
 use crate::moved::TAKEN_IN;
 use crate::params::Send;
@@ -29,11 +30,15 @@ const MORE: usize = 16;
 impl<S: Store> Face<S> {
     /// `message/send`.
     pub(crate) async fn send(&self, asked: &Asked<'_>, given: Given) -> Result<String, Error> {
-        let (mut found, Awaited { blocking, pauses, wanted }) =
+        let (Taken { mut found, pause, .. }, Awaited { blocking, pauses, wanted }) =
             self.read_and_take(asked, given).await?;
-        if blocking && !pauses {
-            let rests = |standing| standing != Standing::Working;
-            found = self.wait(asked, found, SEND_PATIENCE, rests).await?;
+        if blocking {
+            let run = found.run;
+            let rests = |runs: &Runs| runs.standing(run) != Standing::Working;
+            found = match pauses {
+                true => self.until_paused(asked, found, pause).await?,
+                false => self.wait(asked, found, SEND_PATIENCE, rests).await?,
+            };
         }
         Ok(sent(&self.show(asked, &found, wanted).await?, asked.method.version))
     }
@@ -44,7 +49,8 @@ impl<S: Store> Face<S> {
         asked: &Asked<'_>,
         given: Given,
     ) -> Result<TaskStream<S>, Error> {
-        let (found, Awaited { wanted, .. }) = self.read_and_take(asked, given).await?;
+        let (Taken { found, .. }, Awaited { wanted, .. }) =
+            self.read_and_take(asked, given).await?;
         let task = self.show(asked, &found, wanted).await?;
         TaskStream::begin(asked, found, task, true, &self.shared).await
     }
@@ -55,7 +61,7 @@ impl<S: Store> Face<S> {
         &self,
         asked: &Asked<'_>,
         given: Given,
-    ) -> Result<(Found<S>, Awaited), Error> {
+    ) -> Result<(Taken<S>, Awaited), Error> {
         let mut send = Send::read(given.params()?, asked.method.version)?;
         let (blocking, pauses, wanted) = (send.blocking, send.pause.is_some(), send.wanted);
         let awaited = Awaited { blocking, pauses, wanted };
@@ -65,47 +71,49 @@ impl<S: Store> Face<S> {
             send.message.drop_words();
             given = None;
         }
-        let found = self.take_and_push(asked, &send).await?;
+        let taken = self.take_and_push(asked, &send).await?;
         drop(given);
-        Ok((found, awaited))
+        Ok((taken, awaited))
     }
 
     /// Takes a message, and has the receiver that it names told what comes of it.
-    async fn take_and_push(&self, asked: &Asked<'_>, send: &Send) -> Result<Found<S>, Error> {
-        let Some(push) = &send.push else { return Ok(self.take(asked, send).await?.0) };
+    async fn take_and_push(&self, asked: &Asked<'_>, send: &Send) -> Result<Taken<S>, Error> {
+        let Some(push) = &send.push else { return self.take(asked, send).await };
         // Nothing is begun for a receiver that cannot be told.
         let checked = self.check_push(asked, push.clone()).await?;
         if let Some(task) = &send.message.task {
             self.check_room(asked, task, (&checked, &send.message)).await?;
         }
-        let (found, taken) = self.take(asked, send).await?;
+        let taken = self.take(asked, send).await?;
         // Until this is answered nothing is promised: a peer that hears no answer sends the message
         // again, and the receiver is told what has happened since it was taken.
-        self.push_with(asked, &found, (&checked, &send.message), taken).await?;
-        Ok(found)
+        let receiver = (&checked, &send.message);
+        self.push_with(asked, &taken.found, receiver, taken.behind).await?;
+        Ok(taken)
     }
 
-    /// Takes a message, and returns the task that goes on with it, and the revision that took the
-    /// message, now or before.
-    async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<(Found<S>, u64), Error> {
+    /// Takes a message, or finds where it was taken before.
+    async fn take(&self, asked: &Asked<'_>, send: &Send) -> Result<Taken<S>, Error> {
         let message = &send.message;
         message.check_id(asked.caller)?;
-        match (&message.task, &send.pause) {
+        let (found, behind) = match (&message.task, &send.pause) {
             (Some(task), Some(pause)) => {
-                self.pause_by_message(asked, task, (send, pause.clone())).await
+                return self.pause_by_message(asked, task, (message, pause.clone())).await;
             }
             (None, Some(_)) => {
-                Err(Error::invalid("message.taskId", "is required: a pause is of a task"))
+                return Err(Error::invalid("message.taskId", "is required: a pause is of a task"));
             }
-            (Some(task), None) => self.answer(asked, task, message).await,
+            (Some(task), None) => self.answer(asked, task, message).await?,
             (None, None) => {
                 check_context(message)?;
-                self.begin(asked, message).await
+                self.begin(asked, message).await?
             }
-        }
+        };
+        Ok(Taken { found, behind, pause: None })
     }
 
-    /// Gives a message to a task: only one that asks something takes it.
+    /// Gives a message to a task: only one that asks something takes it. Returns the task, and the
+    /// revision that took the message, now or before.
     async fn answer(
         &self,
         asked: &Asked<'_>,
@@ -119,7 +127,8 @@ impl<S: Store> Face<S> {
         let family = asked.method.family;
         let taken = self.took(&found, &id).await;
         if let Some(taken) = taken.map_err(|error| Error::of(error, task, family))? {
-            return Ok((found, taken));
+            message.check_same(&taken)?;
+            return Ok((found, taken.revision));
         }
         let refused = |reason, problem: &str| {
             Err(Error::new(UNSUPPORTED_OPERATION, reason, problem).with("taskId", task))
@@ -151,7 +160,8 @@ impl<S: Store> Face<S> {
                 // An id that another task has taken is no retry of anything that was said to this one.
                 let another = || Error::refused(&refused, task, family, Source::Message);
                 let taken = taken.ok_or_else(another)?;
-                Ok((found, taken))
+                message.check_same(&taken)?;
+                Ok((found, taken.revision))
             }
             Err(error) => Err(Error::of_source(error, task, family, Source::Message)),
         }
@@ -189,13 +199,14 @@ impl<S: Store> Face<S> {
         };
         let id = message.journaled_id(asked.caller);
         let begun = self.begun_in(&adjourn.session(session), &id).await.map_err(of)?;
-        let (begun_in, run, revision) = begun.ok_or_else(|| began_what_is_gone(message))?;
+        let (begun_in, run, taken) = begun.ok_or_else(|| began_what_is_gone(message))?;
+        message.check_same(&taken)?;
         // It may go on in another session by now.
         let found = self.session_with(&adjourn, run).await.map_err(of)?;
         let (session, state) = found.ok_or_else(|| began_what_is_gone(message))?;
         let runs = self.runs_at(&session, &state).await.map_err(of)?;
         trace::concerns(session.id(), run);
-        let taken = if session.id() == begun_in { revision } else { TAKEN_IN };
+        let taken = if session.id() == begun_in { taken.revision } else { TAKEN_IN };
         Ok((Found { session, runs, run }, taken))
     }
 
@@ -335,11 +346,21 @@ impl<S: Store> Found<S> {
     }
 }
 
+/// A message that was taken, now or before.
+pub(crate) struct Taken<S: Store> {
+    /// The task that goes on with it, or that it pauses.
+    pub(crate) found: Found<S>,
+    /// The revision behind which is what came of it.
+    pub(crate) behind: u64,
+    /// The pause that was accepted with it now.
+    pub(crate) pause: Option<Accepted>,
+}
+
 /// How a message is answered once it is taken.
 struct Awaited {
-    /// Whether the answer waits until the task rests.
+    /// Whether the answer waits for what comes of it.
     blocking: bool,
-    /// Whether the message pauses its task, which was waited for then.
+    /// Whether that is a pause, and not the rest of the task.
     pauses: bool,
     /// What is wanted of the task.
     wanted: Wanted,
@@ -356,6 +377,20 @@ fn check_context(message: &Sent) -> Result<(), Error> {
 }
 
 /// Refuses a message that was taken before, and whose task is not there any more.
+impl Sent {
+    /// Refuses a message that says something else than the one that was taken under its id: it would
+    /// be lost.
+    fn check_same(&self, taken: &Took) -> Result<(), Error> {
+        if taken.can_be(&self.entry()) {
+            return Ok(());
+        }
+        let id: String = self.id.chars().take(80).collect();
+        let problem =
+            format!("another message was taken as {id:?} before; give this one its own id");
+        Err(Error::new(UNSUPPORTED_OPERATION, "DUPLICATE_MESSAGE", problem))
+    }
+}
+
 fn began_what_is_gone(message: &Sent) -> Error {
     let id: String = message.id.chars().take(80).collect();
     let problem =

@@ -5,6 +5,7 @@ use adjourn::store::Store;
 use crate::arrived::Given;
 use crate::error::{Error, TASK_NOT_CANCELABLE, UNSUPPORTED_OPERATION};
 use crate::face::{Asked, Face, Found, REST_PATIENCE};
+use crate::fold::Runs;
 use crate::params::Params;
 use crate::projection::Wanted;
 use crate::standing::Standing;
@@ -34,7 +35,7 @@ impl<S: Store> Face<S> {
         let canceled = session.cancel().of_run(run).await;
         let canceled = canceled.map_err(|error| Error::of(error, &id, family))?;
         let found = self.after(session, run, &canceled.commit.session, family).await?;
-        let over = |standing| matches!(standing, Standing::Over(_));
+        let over = |runs: &Runs| matches!(runs.standing(run), Standing::Over(_));
         let found = self.wait(asked, found, REST_PATIENCE, over).await?;
         self.show(asked, &found, Wanted::ALL).await
     }

@@ -1,5 +1,6 @@
 //! An agent, as its card describes it.
 
+use adjourn::core::session::Cause;
 use serde_json::Value;
 
 use crate::version::{PAUSE, PAUSED_STATES, Version};
@@ -65,6 +66,9 @@ pub struct Peer {
     pub streams: bool,
     /// Whether its tasks can be paused. A card that says nothing about it says no.
     pub pauses: bool,
+    /// Whether a paused task wakes by itself when what it waits for comes. A card that names no causes
+    /// of a wake names an explicit resume alone.
+    pub wakes: bool,
     /// The extensions of ours that it knows; requests activate them.
     pub(super) extensions: Vec<&'static str>,
 }
@@ -127,14 +131,19 @@ impl Peer {
             extensions().any(|extension| extension.get("uri").and_then(Value::as_str) == Some(uri))
         };
         // What the extension says is signed, where a card is; the flag beside it is not.
-        let params = extensions().filter_map(|extension| extension.get("params"));
-        let declared = params.filter_map(|params| flag(params, "supportsPause")).next();
+        let params = || extensions().filter_map(|extension| extension.get("params"));
+        let declared = params().filter_map(|params| flag(params, "supportsPause")).next();
         let pauses = declared.or_else(|| flag(capabilities, "supportsPause"));
+        let causes = |of: &Value| of.get("resumeCauses").and_then(Value::as_array).cloned();
+        let causes = params().find_map(causes).or_else(|| causes(capabilities));
+        let by_itself = [Cause::ConditionFired, Cause::Timeout].map(Cause::as_str);
+        let wakes = |cause: &Value| by_itself.iter().any(|by| cause == by);
         Ok(Self {
             name,
             interface,
             streams: flag(capabilities, "streaming").unwrap_or(false),
             pauses: pauses.unwrap_or(false),
+            wakes: causes.is_some_and(|causes| causes.iter().any(wakes)),
             extensions: [PAUSE, PAUSED_STATES].into_iter().filter(|uri| knows(uri)).collect(),
         })
     }
@@ -258,6 +267,20 @@ mod tests {
         let extension = |is: bool| json!([{ "uri": "urn:x", "params": { "supportsPause": is } }]);
         assert!(pauses(json!({ "extensions": extension(true) })));
         assert!(!pauses(json!({ "supportsPause": true, "extensions": extension(false) })));
+    }
+
+    #[test]
+    fn only_a_card_with_a_cause_for_it_is_one_of_an_agent_whose_tasks_wake() {
+        let wakes = |capabilities: Value| {
+            let mut card = hybrid();
+            card["capabilities"] = capabilities;
+            Peer::read(&card, Wish::default()).unwrap().wakes
+        };
+        assert!(!wakes(json!({ "supportsPause": true })));
+        assert!(!wakes(json!({ "resumeCauses": ["explicit_resume"] })));
+        assert!(wakes(json!({ "resumeCauses": ["explicit_resume", "timeout"] })));
+        let params = json!({ "supportsPause": true, "resumeCauses": ["condition_fired"] });
+        assert!(wakes(json!({ "extensions": [{ "uri": "urn:x", "params": params }] })));
     }
 
     #[test]

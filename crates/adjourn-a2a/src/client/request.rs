@@ -255,6 +255,7 @@ mod tests {
             interface: Interface { url: "http://h/a2a/".to_owned(), binding, version, tenant },
             streams: true,
             pauses: true,
+            wakes: true,
             extensions: vec![PAUSE, PAUSED_STATES],
         }
     }

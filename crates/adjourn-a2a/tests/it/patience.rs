@@ -2,11 +2,14 @@
 //! course.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn::SessionRef;
 use adjourn::core::Session;
+use adjourn::driver::BoxFuture;
 use adjourn::store::Sqlite;
+use adjourn_a2a::{RECIPIENT_KIND, Receivers};
 use adjourn_testkit::host::Fixture;
 use adjourn_testkit::http::told;
 use expect_test::expect;
@@ -16,6 +19,9 @@ use crate::peer::{Peer, message};
 
 /// How long a second of a peer's patience takes.
 const TURN: Duration = Duration::from_millis(20);
+
+/// Less than any patience, and more than an answer takes that waits for nothing.
+const AT_ONCE: Duration = Duration::from_secs(10);
 
 /// The agent works at something that takes a minute, on a clock that stands still meanwhile.
 const BUILDS: &str = r#"{"steps": [{"tool": {"name": "build", "ms": 60000}}, {"say": "merged"}]}"#;
@@ -80,22 +86,109 @@ async fn a_pause_that_takes_too_long_is_answered_as_pending_and_comes_into_force
     host.stop().await;
 }
 
+/// A message that pauses a task, and waits.
+fn pausing(task: &str) -> Value {
+    let mut pauses = message("m2", "wait");
+    pauses["taskId"] = task.into();
+    pauses["metadata"] = json!({ "harn": { "pause": true } });
+    json!({ "message": pauses, "configuration": { "blocking": true } })
+}
+
 #[tokio::test]
 async fn a_message_that_pauses_is_answered_as_soon_as_a_pause_also_if_it_is_sent_again() {
     let fixture = Fixture::new();
     let host = fixture.host().await;
     let peer = Peer::knowing(&fixture, BUILDS);
     let (task, session) = at_work(&fixture, &peer).await;
-    let mut pauses = message("m2", "wait");
-    pauses["taskId"] = task.as_str().into();
-    pauses["metadata"] = json!({ "harn": { "pause": true } });
-    let params = json!({ "message": pauses, "configuration": { "blocking": true } });
+    let params = pausing(&task);
     for _ in 0..2 {
         let sent = answered(&peer, "message/send", params.clone(), 20..30).await;
         assert_eq!(sent["status"]["state"], "working");
     }
     fixture.pass_until(session.id(), "suspended").await;
     assert_eq!(peer.get(&task).await["status"]["state"], "paused-by-client");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_that_pauses_and_is_sent_again_when_the_task_works_on_is_answered_at_once() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let builds = r#"{"steps": [{"tool": {"name": "build", "ms": 60000}},
+        {"tool": {"name": "deploy", "ms": 60000}}, {"say": "merged"}]}"#;
+    let peer = Peer::knowing(&fixture, builds);
+    let (task, session) = at_work(&fixture, &peer).await;
+    let (sent, _) = tokio::join!(
+        peer.result("message/send", pausing(&task)),
+        fixture.pass_until(session.id(), "suspended")
+    );
+    assert_eq!(sent["status"]["state"], "paused-by-client");
+    peer.result("tasks/resume", json!({ "taskId": task })).await;
+    fixture.until_in_flight(session.id(), "deploy").await;
+    let again = answered(&peer, "message/send", pausing(&task), 0..5).await;
+    assert_eq!(again["status"]["state"], "working");
+    fixture.pass_until(session.id(), "idle").await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_of_a_message_that_pauses_begins_at_once_and_tells_of_the_pause() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let peer = Peer::knowing(&fixture, BUILDS);
+    let (task, session) = at_work(&fixture, &peer).await;
+    let mut watches = Vec::new();
+    // The same message again is told the same.
+    for _ in 0..2 {
+        let watch = peer.watch("message/stream", pausing(&task), None);
+        let mut watch = tokio::time::timeout(AT_ONCE, watch).await.unwrap();
+        assert_eq!(watch.update().await["status"]["state"], "working");
+        watches.push(watch);
+    }
+    fixture.pass_until(session.id(), "suspended").await;
+    for mut watch in watches {
+        assert_eq!(watch.update().await["status"]["state"], "paused-by-client");
+    }
+    host.stop().await;
+}
+
+/// Lets all receivers through.
+struct Anywhere;
+
+impl Receivers for Anywhere {
+    fn check<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test]
+async fn the_receiver_that_comes_with_a_pause_is_there_before_the_pause_is_waited_for() {
+    let fixture = Fixture::new();
+    let host = fixture.host().await;
+    let mut peer = Peer::knowing(&fixture, BUILDS);
+    peer.face = peer.face.pushing_to(Arc::new(Anywhere));
+    let (task, session) = at_work(&fixture, &peer).await;
+    let run = task.parse().unwrap();
+    // The second is the same message again, with another receiver.
+    for id in ["a", "b"] {
+        let mut params = pausing(&task);
+        let receiver = json!({ "id": id, "url": "https://example.org/hook" });
+        params["configuration"]["pushNotificationConfig"] = receiver;
+        let is_there = async {
+            loop {
+                let all = session.recipients(run, RECIPIENT_KIND).await.unwrap();
+                if all.iter().any(|recipient| recipient.id == id) {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            sent = peer.result("message/send", params) => panic!("{sent} came first"),
+            there = tokio::time::timeout(AT_ONCE, is_there) => there.unwrap(),
+        }
+    }
+    fixture.pass_until(session.id(), "suspended").await;
     host.stop().await;
 }
 

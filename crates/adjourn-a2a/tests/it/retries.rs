@@ -106,6 +106,36 @@ async fn a_message_whose_task_was_removed_is_told_as_one_that_was_taken_before()
     assert_eq!(tasks(&peer).await, 0);
 }
 
+/// Two peers that are not told apart may both number their messages from 1: the second one's words
+/// would be lost.
+#[tokio::test]
+async fn other_words_under_an_id_that_was_taken_are_refused_and_not_lost() {
+    let fixture = Fixture::new();
+    let peer = Peer::new(&fixture, r#"{"steps": [{"ask": {"question": "which?"}}]}"#);
+    let host = fixture.host().await;
+    let first = send(&peer, "1", None).await;
+    let (task, own) = (first["id"].as_str().unwrap(), first["contextId"].as_str().unwrap());
+    let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+    fixture.pass_until(session.id(), "suspended").await;
+    let answer = with_task(message("2", "that one"), task);
+    peer.result("message/send", json!({ "message": answer })).await;
+    let mut others = vec![message("1", "something else"), message("1", "something else")];
+    others[1]["contextId"] = own.into();
+    others.push(with_task(message("2", "another one"), task));
+    for server in [&peer, &Peer::on(fixture.another_adjourn(), PARKS)] {
+        for other in &others {
+            let refused = server.ask("message/send", json!({ "message": other })).await;
+            let error = &refused["error"];
+            assert_eq!(error["data"][0]["reason"], "DUPLICATE_MESSAGE", "{refused}");
+            let words = error["message"].as_str().unwrap();
+            assert!(words.ends_with("give this one its own id"), "{words}");
+        }
+        assert_eq!(send(server, "1", None).await["id"], first["id"]);
+    }
+    assert_eq!(tasks(&peer).await, 1);
+    host.stop().await;
+}
+
 #[tokio::test]
 async fn the_same_id_of_another_sender_or_in_another_context_is_another_message() {
     let fixture = Fixture::new();

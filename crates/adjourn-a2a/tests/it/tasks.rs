@@ -342,6 +342,27 @@ async fn a_hold_is_a_clients_pause_and_what_follows_its_lift_is_answered() {
     host.stop().await;
 }
 
+/// Over ACP such a list may be a prompt; here it is what it is.
+#[tokio::test]
+async fn a_list_that_a_task_is_resumed_with_is_a_value() {
+    let lists = [
+        json!([]),
+        json!([{ "type": "refund", "amount": 5 }]),
+        json!([{ "type": "text", "text": "x", "_meta": { "adjourn/digest": true } }]),
+    ];
+    for input in lists {
+        let fixture = Fixture::new();
+        let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+        let task = peer.begin().await;
+        peer.pause(&task).await;
+        let woken = peer.result("tasks/resume", json!({ "taskId": task, "input": input })).await;
+        assert_eq!(woken["hadResumeInput"], true, "{input}");
+        let session = fixture.adjourn().session_of(task.parse().unwrap()).await.unwrap().unwrap();
+        let (_, last) = session.transcript(0, 10).await.unwrap().pop().unwrap();
+        assert_eq!((&last.structured, last.text()), (&Some(input.clone()), input.to_string()));
+    }
+}
+
 #[tokio::test]
 async fn a_message_with_a_pause_in_its_metadata_pauses_and_says_nothing() {
     let fixture = Fixture::new();

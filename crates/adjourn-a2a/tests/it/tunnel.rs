@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use adjourn_a2a::Scope;
 use adjourn_testkit::host::Fixture;
+use adjourn_testkit::store::TENANT;
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, message};
+use crate::peer::{Peer, caller, message};
 use crate::refusals::with_task;
 
 /// A message that pauses a task.
@@ -98,6 +100,31 @@ async fn a_message_that_pauses_and_is_sent_again_is_shown_what_the_task_asks() {
 }
 
 #[tokio::test]
+async fn a_pause_by_a_message_is_for_those_who_may_send_and_pause() {
+    let fixture = Fixture::new();
+    let mut peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let params = json!({ "message": pausing(&task, json!(true)) });
+    for scopes in [
+        &[Scope::Send][..],
+        &[Scope::Pause],
+        &[Scope::Send, Scope::Read, Scope::Resume, Scope::Agent, Scope::Event],
+    ] {
+        peer.caller = caller(TENANT, scopes);
+        for method in ["message/send", "message/stream"] {
+            let (_, reason) = peer.refused(method, params.clone()).await;
+            assert_eq!(reason, "PERMISSION_DENIED", "{method} with {scopes:?}");
+        }
+    }
+    peer.caller = caller(TENANT, &Scope::ALL);
+    assert_eq!(peer.get(&task).await["status"]["state"], "working");
+    // What was refused was not taken.
+    peer.caller = caller(TENANT, &[Scope::Send, Scope::Pause]);
+    let paused = peer.result("message/send", params).await;
+    assert_eq!(paused["status"]["state"], "paused-by-client");
+}
+
+#[tokio::test]
 async fn a_pause_by_a_message_is_refused_in_the_names_of_the_message_and_pauses_nothing() {
     let fixture = Fixture::new();
     let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
@@ -142,4 +169,22 @@ async fn a_message_that_is_refused_is_told_which_of_its_fields_is_wrong() {
     let params =
         json!({ "message": message(&longest, "go"), "configuration": { "blocking": false } });
     peer.result("message/send", params).await;
+}
+
+/// The metadata of the parameters is where the proposal has it.
+#[tokio::test]
+async fn a_pause_is_read_from_the_metadata_of_the_parameters_too() {
+    let fixture = Fixture::new();
+    let peer = Peer::knowing(&fixture, r#"{"steps": [{"say": "done"}]}"#);
+    let task = peer.begin().await;
+    let pause = json!({ "reason": "from afar", "resume_when": { "on_event": "ci.passed" } });
+    let params = json!({ "message": with_task(message("m2", "wait"), &task),
+                         "metadata": { "harn": { "pause": pause } } });
+    let shown = peer.result("message/send", params).await;
+    assert_eq!(shown["status"]["state"], "paused-by-client");
+    let told = shown.pointer("/metadata/harn/pause").unwrap();
+    assert_eq!(
+        (&told["reason"], &told["conditions"]),
+        (&json!("from afar"), &json!({ "on_event": "ci.passed" }))
+    );
 }

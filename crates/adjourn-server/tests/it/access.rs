@@ -33,6 +33,9 @@ async fn each_scope_allows_its_own_and_nothing_else() {
         ("tasks/await_resumption", json!({ "taskId": task, "reason": "ci" }), "agent"),
         ("AwaitTaskResumption", json!({ "taskId": task, "reason": "ci" }), "agent"),
         ("tasks/pause", json!({ "taskId": task }), "pause"),
+        ("tasks/resubscribe", json!({ "id": task }), "read"),
+        ("SubscribeToTask", json!({ "id": task }), "read"),
+        ("message/stream", json!({ "message": words("m4") }), "send"),
         ("tasks/cancel", json!({ "id": task }), "send"),
         (
             "message/send",
@@ -49,6 +52,31 @@ async fn each_scope_allows_its_own_and_nothing_else() {
             let denied = answer.json()["error"]["data"][0]["reason"] == "PERMISSION_DENIED";
             assert_eq!(denied, !may, "{method} with {name}: {}", answer.body);
         }
+    }
+    // The same over HTTP+JSON.
+    let path = |verb: &str| format!("tasks/{task}{verb}");
+    let message = json!({ "message": { "messageId": "m5", "role": "ROLE_USER",
+                                       "parts": [{ "text": "go" }] },
+                          "configuration": { "returnImmediately": true } });
+    let message = message.to_string();
+    let moves = [
+        (format!("GET /a2a/{}", path("")), "", "read"),
+        ("GET /a2a/tasks".to_owned(), "", "read"),
+        (format!("POST /a2a/{}", path(":cancel")), "{}", "send"),
+        ("POST /a2a/message:send".to_owned(), &message, "send"),
+        ("POST /a2a/message:stream".to_owned(), &message, "send"),
+        (format!("POST /a2a/{}", path(":pause")), "{}", "pause"),
+    ];
+    for ((what, body, allowed), name) in moves
+        .iter()
+        .flat_map(|moved| scopes.into_iter().chain(["ring"]).map(move |name| (moved, name)))
+    {
+        let shown = format!("Bearer {name}");
+        let answer = served.send(what, &[JSON, ("authorization", &shown)], body);
+        let may = name == *allowed || name == "admin";
+        assert_eq!(answer.status == 403, !may, "{what} with {name}: {}", answer.body);
+        let denied = answer.json()["error"]["details"][0]["reason"] == "PERMISSION_DENIED";
+        assert_eq!(denied, !may, "{what} with {name}: {}", answer.body);
     }
     for name in scopes.into_iter().chain(["ring"]) {
         let shown = format!("Bearer {name}");
@@ -197,11 +225,13 @@ async fn it_is_called_by_its_names_and_by_no_page_of_another_site() {
         ("127.0.0.1:1", None, 200),
         ("agents.example.org", None, 200),
         ("AGENTS.example.org:443", Some("https://agents.example.org"), 200),
-        ("localhost", Some("http://localhost:3000"), 200),
+        ("localhost:7070", Some("http://localhost:7070"), 200),
+        ("127.0.0.1:7070", Some("https://agents.example.org"), 200),
         ("evil.example", None, 421),
         ("agents.example.org.evil.example", None, 421),
         ("10.0.0.1", None, 421),
         ("localhost", Some("https://evil.example"), 403),
+        ("localhost:7070", Some("http://localhost:3000"), 403),
         ("agents.example.org", Some("null"), 403),
     ] {
         let origin = origin.map(|origin| ("origin", origin));
@@ -262,8 +292,12 @@ async fn a_peer_that_is_known_is_told_what_it_may_do() {
     let served = Setting { access, ..Setting::new(DONE) }.on(&fixture).await;
     let card = served.send("GET /.well-known/agent-card.json", &[], "").json();
     assert_eq!(card["capabilities"]["extendedAgentCard"], false);
-    let answer = served.send("POST /a2a", &[JSON], &request("GetExtendedAgentCard", &json!({})));
-    assert_eq!(answer.json()["error"]["code"], -32007);
+    for (method, code) in
+        [("GetExtendedAgentCard", -32004), ("agent/getAuthenticatedExtendedCard", -32007)]
+    {
+        let answer = served.send("POST /a2a", &[JSON], &request(method, &json!({})));
+        assert_eq!(answer.json()["error"]["code"], code, "{method}");
+    }
     served.stop().await;
 }
 

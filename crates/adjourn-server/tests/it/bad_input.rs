@@ -64,6 +64,58 @@ async fn bodies_that_are_no_request_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_are_no_request_are_named_over_http_json() {
+    let fixture = Fixture::new();
+    let served = Setting::new(DONE).on(&fixture).await;
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for (body, reason) in [
+        ("{", "PARSE_ERROR"),
+        ("\u{0}", "PARSE_ERROR"),
+        (r#"{"message":{},}"#, "PARSE_ERROR"),
+        ("NaN", "PARSE_ERROR"),
+        (deep.as_str(), "INVALID_REQUEST"),
+        ("", "INVALID_PARAMS"),
+        ("null", "INVALID_PARAMS"),
+        ("7", "INVALID_PARAMS"),
+        ("[]", "INVALID_PARAMS"),
+        (r#"[{"message":{}}]"#, "INVALID_PARAMS"),
+        ("{}", "INVALID_PARAMS"),
+        (r#"{"message":"x"}"#, "INVALID_PARAMS"),
+    ] {
+        let head: String = body.chars().take(60).collect();
+        for (path, at) in [
+            ("message:send", "/error/details/0/reason"),
+            ("acme/message:stream", "/error/details/0/reason"),
+            ("v1/message:send", "/data/0/reason"),
+        ] {
+            let answer = served.send(&format!("POST /a2a/{path}"), &[JSON, BOSS], body);
+            assert_eq!(answer.status, 400, "{path} {head}: {}", answer.body);
+            let named = answer.json().pointer(at).cloned();
+            assert_eq!(named, Some(json!(reason)), "{path} {head}: {}", answer.body);
+        }
+    }
+    // Also where the path says what is asked for, and the body only how.
+    let task = served.begin("m1");
+    for (verb, kind, body, reason) in [
+        ("pause", JSON.1, "{", "PARSE_ERROR"),
+        ("resume", JSON.1, "[1]", "INVALID_PARAMS"),
+        ("awaitResumption", JSON.1, "\u{0}", "PARSE_ERROR"),
+        ("cancel", JSON.1, "7", "INVALID_PARAMS"),
+        ("pause", "text/plain", "{}", "CONTENT_TYPE_NOT_SUPPORTED"),
+        ("cancel", "application/x-www-form-urlencoded", "a=b", "CONTENT_TYPE_NOT_SUPPORTED"),
+    ] {
+        let what = format!("POST /a2a/tasks/{task}:{verb}");
+        let answer = served.send(&what, &[BOSS, ("content-type", kind)], body);
+        assert_eq!(answer.status, 400, "{verb} {body}: {}", answer.body);
+        let named = &answer.json()["error"]["details"][0]["reason"];
+        assert_eq!(named, reason, "{verb} {body}: {}", answer.body);
+    }
+    let shown = served.result("tasks/get", &json!({ "id": task }));
+    assert_eq!(shown["status"]["state"], "working");
+    served.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_content_types_versions_and_extensions_are_told_or_left_alone() {
     let fixture = Fixture::new();
     let served = Setting::new(DONE).on(&fixture).await;

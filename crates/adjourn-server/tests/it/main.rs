@@ -13,6 +13,7 @@ mod bad_input;
 mod bindings;
 mod intake;
 mod push;
+mod push_bounds;
 mod push_keys;
 mod races;
 mod seed;
