@@ -2,6 +2,7 @@
 
 mod agents;
 mod client_tools;
+mod described;
 mod editors;
 mod endpoints;
 mod killed;

@@ -12,11 +12,20 @@ use crate::failure::Failure;
 use crate::terminal::Output;
 use crate::text_argument::{MOST, not_json};
 
+/// What wakes a paused task by itself, in a request and in its answer.
+const CONDITIONS: &str = "conditions";
+
 pub async fn run(pause: &Pause, output: &Output) -> Result<(), Failure> {
     let fields = fields(pause)?;
     let connection = Connection::open(&pause.peer).await?;
     if !connection.peer.pauses {
         return instead(pause, &connection, NoPauses::NotOffered, output).await;
+    }
+    if fields.contains_key(CONDITIONS) && !connection.peer.wakes {
+        let name = &connection.peer.name;
+        let message = format!("paused tasks of {name} do not wake by themselves, says its card");
+        return Err(Failure::refused("CONDITIONS_NOT_SUPPORTED", message)
+            .hint("leave --resume-when away, and wake the task with `adjourn a2a resume`"));
     }
     let ask = Ask::Pause { task: &pause.task, fields: &fields };
     let paused = match connection.ask(&ask).await? {
@@ -35,7 +44,11 @@ pub async fn run(pause: &Pause, output: &Output) -> Result<(), Failure> {
     output.object(&paused, &shown::line(&seen));
     if seen.is_paused() {
         let (url, task) = (&connection.url, &pause.task);
-        output.talk(&format!("[wake it with `adjourn a2a resume {url} {task}`]"));
+        let alone = match fields.contains_key(CONDITIONS) && paused.get(CONDITIONS).is_none() {
+            true => "its agent does not say that it took --resume-when; ",
+            false => "",
+        };
+        output.talk(&format!("[{alone}wake it with `adjourn a2a resume {url} {task}`]"));
     }
     Ok(())
 }
@@ -75,7 +88,7 @@ fn fields(pause: &Pause) -> Result<Map<String, Value>, Failure> {
     for (name, value) in [
         ("reason", pause.reason.as_deref().map(Value::from)),
         ("mode", mode.map(|mode| mode.as_str().into())),
-        ("conditions", when),
+        (CONDITIONS, when),
     ] {
         fields.extend(value.map(|value| (name.to_owned(), value)));
     }

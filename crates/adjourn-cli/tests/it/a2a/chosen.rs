@@ -165,3 +165,57 @@ fn a_task_past_its_budget_is_paused_by_client_and_goes_on_with_more() {
     let done = server.until(task, "completed");
     assert!(done["task"].to_string().contains("Two."), "{done}");
 }
+
+#[test]
+fn a_model_without_a_name_is_served_too() {
+    let home = Home::new();
+    let model = format!("scripted:{}", home.file("answers.jsonl", r#"{"text": "merged"}"#));
+    let server = Server::of(home, &["--model", &model, "--insecure-open"]);
+    let card = server.card();
+    assert!(card["name"].as_str().is_some_and(|name| !name.is_empty()), "{card}");
+    let sent = server.result(&[], "SendMessage", message("m1"));
+    assert_eq!(sent.pointer("/task/status/state"), Some(&"TASK_STATE_COMPLETED".into()), "{sent}");
+    assert!(sent.to_string().contains("merged"), "{sent}");
+}
+
+#[test]
+fn tokens_and_the_name_for_others_hold_wherever_they_are_set() {
+    let digest = adjourn_core::transcript::Digest::of(b"all").to_string();
+    for place in ["file", "variable"] {
+        let home = Home::new();
+        let tokens = home.file("tokens", &format!("boss {digest} read,send\n"));
+        let script = home.file("agent.json", PARKS);
+        let home = match place {
+            "file" => {
+                home.config(&format!(
+                    "[serve]\ntokens_file = \"{tokens}\"\npublic_name = \"https://agents.example\"\n"
+                ));
+                home
+            }
+            _ => home
+                .with_variable("ADJOURN_TOKENS_FILE", tokens)
+                .with_variable("ADJOURN_PUBLIC_NAME", "https://agents.example"),
+        };
+        let server = Server::of(home, &["--script", &script]);
+        let list = super::request("ListTasks", json!({}));
+        assert_eq!(server.post(&[super::JSON], &list).status, 401, "{place}");
+        let boss = ("authorization", "Bearer all");
+        assert_eq!(server.post(&[super::JSON, boss], &list).status, 200, "{place}");
+        let card = |host: &str| {
+            let path = "GET /.well-known/agent-card.json";
+            http::send(&*server.address, path, &[("host", host)], "")
+        };
+        assert_eq!(card("agents.example").json()["url"], "https://agents.example/a2a", "{place}");
+        assert_eq!(card("evil.example").status, 421, "{place}");
+    }
+}
+
+#[test]
+fn a_token_for_events_alone_lets_nobody_talk_to_an_agent() {
+    let home = Home::new().with_variable("ADJOURN_TOKEN", "events");
+    let script = home.file("agent.json", PARKS);
+    let told = home.told(&["serve", "--listen", "127.0.0.1:0", "--script", &script]);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(told.talk.contains("no agent could talk to this one"), "{told:?}");
+    assert!(told.talk.contains("--tokens-file"), "{told:?}");
+}

@@ -220,6 +220,32 @@ fn an_agent_that_does_not_say_that_it_pauses_is_not_asked_to() {
 }
 
 #[test]
+fn a_task_that_cannot_be_paused_is_canceled_over_1_0_and_both_bindings_too() {
+    let home = Home::new();
+    let canceled =
+        json!({ "id": "t", "contextId": "c", "status": { "state": "TASK_STATE_CANCELED" } });
+    for (binding, asked) in
+        [("JSONRPC", "POST /rpc HTTP/1.1"), ("HTTP+JSON", "POST /rpc/tasks/t:cancel HTTP/1.1")]
+    {
+        let canceled = canceled.clone();
+        let peer = FakePeer::start(move |heard: &Heard, url: &str| match heard.what.as_str() {
+            what if what.starts_with("GET ") => object(&json!({
+                "name": "plain", "capabilities": { "streaming": true },
+                "supportedInterfaces": [{ "url": format!("{url}/rpc"), "protocolBinding": binding,
+                                          "protocolVersion": "1.0" }],
+            })),
+            _ if heard.method() == "CancelTask" => result(&canceled),
+            _ => object(&canceled),
+        });
+        let told = home.told(&["a2a", "pause", &peer.url, "t", "--or-cancel"]);
+        assert_eq!((told.code, told.data.as_str()), (0, "t  canceled\n"), "{told:?}");
+        let heard = peer.heard().pop().unwrap();
+        assert!(asked.starts_with(&heard.what), "{} is not {asked}", heard.what);
+        assert!(binding == "HTTP+JSON" || heard.method() == "CancelTask", "{heard:?}");
+    }
+}
+
+#[test]
 fn an_agent_whose_card_promised_too_much_is_taken_as_one_that_cannot() {
     let home = Home::new();
     let peer = FakePeer::start(|heard: &Heard, url: &str| match heard.method() {
@@ -241,6 +267,32 @@ fn an_agent_whose_card_promised_too_much_is_taken_as_one_that_cannot() {
     let (code, error) = failed(&home.told(&["a2a", "resume", &peer.url, "t", "--json"]));
     assert_eq!((code, &error["reason"]), (3, &json!("PAUSE_NOT_SUPPORTED")), "{error}");
     assert!(error["message"].as_str().unwrap().ends_with("it has no such method"), "{error}");
+}
+
+/// The proposal's pause has no conditions: an agent that follows it to the letter leaves them out.
+#[test]
+fn a_pause_that_is_to_end_by_itself_says_where_it_would_not() {
+    let home = Home::new();
+    let when = ["--resume-when", r#"{"onEvent": "ci.passed"}"#];
+    for (causes, code) in [(json!(["explicit_resume"]), 3), (json!(["condition_fired"]), 0)] {
+        let peer = FakePeer::start(move |heard: &Heard, url: &str| match heard.method() {
+            "" => {
+                let mut card = plain_card(url);
+                card["capabilities"]["supportsPause"] = json!(true);
+                card["capabilities"]["resumeCauses"] = causes.clone();
+                object(&card)
+            }
+            _ => result(&json!({ "taskId": "t", "state": "paused-by-client", "handle": "h",
+                                 "pausedAt": "2026-04-30T12:34:56.789Z" })),
+        });
+        let told = home.told(&[&["a2a", "pause", &peer.url, "t"], &when[..]].concat());
+        assert_eq!(told.code, code, "{told:?}");
+        let asked = peer.heard().iter().any(|heard| heard.method() == "tasks/pause");
+        match code {
+            0 => assert!(asked && told.talk.contains("does not say that it took"), "{told:?}"),
+            _ => assert!(!asked && told.talk.contains("leave --resume-when away"), "{told:?}"),
+        }
+    }
 }
 
 #[test]

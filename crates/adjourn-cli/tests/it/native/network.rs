@@ -23,7 +23,7 @@ pub struct Format {
     /// The header that has the key.
     pub header: &'static str,
     pub says: fn(&str) -> Reply,
-    calls: fn(&str, &str, &str, &Value) -> Reply,
+    pub calls: fn(&str, &str, &str, &Value) -> Reply,
     refuses_key: fn(&str) -> Reply,
 }
 
