@@ -21,6 +21,7 @@ mod opening;
 mod part;
 pub mod payload;
 pub mod script;
+mod secret_names;
 mod segments;
 mod signature;
 mod stop;
@@ -44,6 +45,7 @@ pub use driver::{
 };
 pub use opening::{Continuation, Opening};
 pub use part::{Failure, Finish, Park, Part, Reported, RequestedCall, Words};
+pub use secret_names::is_secret_name;
 pub use segments::Joining;
 pub use signature::signature;
 pub use stop::{Stop, StopWatch, breakable};

@@ -1,4 +1,5 @@
-//! Values of variables and headers: agents are given them, and nothing stores them.
+//! Values of variables and headers, and secrets of addresses: agents are given them, and nothing stores
+//! them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -40,7 +41,7 @@ impl Driver for Agent {
 /// Describes servers with these values.
 fn servers(header: &str, variable: &str) -> Value {
     json!([
-        { "type": "http", "name": "files", "url": "http://localhost:1",
+        { "type": "http", "name": "files", "url": format!("http://localhost:1?key=q{variable}"),
           "headers": [{ "name": "Authorization", "value": header }] },
         { "name": "local", "command": "/bin/local", "args": [],
           "env": [{ "name": "LOCAL_KEY", "value": variable }] },
@@ -49,7 +50,8 @@ fn servers(header: &str, variable: &str) -> Value {
 
 fn expected(header: &str, variable: &str) -> Environment {
     let one = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
-    let files = McpValues { headers: one("Authorization", header), ..McpValues::default() };
+    let mut files = McpValues { headers: one("Authorization", header), ..McpValues::default() };
+    files.headers.insert("?key".to_owned(), format!("q{variable}"));
     let local = McpValues { variables: one("LOCAL_KEY", variable), ..McpValues::default() };
     let mcp_servers = [("files".to_owned(), files), ("local".to_owned(), local)].into();
     Environment { mcp_servers, ..Environment::default() }
@@ -85,7 +87,7 @@ async fn values_of_headers_and_variables_reach_the_agent_and_are_stored_nowhere(
     second.until_state("idle").await;
     // A client that resumes may name other servers than those of the journal: its list holds.
     let named = json!([
-        { "type": "http", "name": "files", "url": "http://localhost:1",
+        { "type": "http", "name": "files", "url": "http://localhost:1?key=…",
           "headers": [{ "name": "Authorization" }] },
         { "name": "local", "command": "/bin/local", "args": [], "env": [{ "name": "LOCAL_KEY" }] },
     ]);

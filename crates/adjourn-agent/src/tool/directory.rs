@@ -47,6 +47,9 @@ use root::Root;
 /// How much of a command or a pattern stands in the title of its call.
 const TITLE_BYTES: usize = 200;
 
+/// The directory itself, which a call without a path is about.
+const HERE: &str = ".";
+
 /// One of the tools for a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -214,7 +217,7 @@ fn description(
             let lines = |text: &str| text.split_terminator('\n').collect::<Vec<_>>().join(" ⏎ ");
             text.map(|text| limits::excerpt(&lines(text), TITLE_BYTES))
         };
-        let path = text("path").unwrap_or_else(|| ".".to_owned());
+        let path = text("path").unwrap_or_else(|| HERE.to_owned());
         let title = match which {
             DirectoryTool::Read => format!("Read {path}"),
             DirectoryTool::Write => format!("Write {path}"),
@@ -225,7 +228,9 @@ fn description(
             }
             DirectoryTool::Run => text("command").unwrap_or_default(),
         };
-        let place = root.within(&path).ok().filter(|_| which != DirectoryTool::Run);
+        // Editors go there: it is not cut as the title is.
+        let whole = arguments.get("path").and_then(Value::as_str).unwrap_or(HERE);
+        let place = root.within(whole).ok().filter(|_| which != DirectoryTool::Run);
         let line = arguments.get("line").filter(|line| line.is_u64());
         let location = place.map(|place| match line {
             Some(line) => json!({ "path": root.absolute(&place), "line": line }),

@@ -29,8 +29,11 @@
 //!   from the descriptions again. What it was not given it takes from its own environment, and
 //!   [`lacks`](McpServers::lacks) says what is not there either.
 //!
-//! Values of variables and headers are secrets: nothing here shows, logs or stores them.
+//! Values of variables and of headers are secrets, and those in the query of an address whose names say
+//! so: nothing here shows, logs or stores them. A command, its arguments and all else of an address are
+//! stored as they are written.
 
+mod address;
 mod config;
 mod connection;
 mod names;

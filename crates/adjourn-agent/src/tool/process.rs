@@ -5,29 +5,13 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
 
+use adjourn_driver::is_secret_name;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, ChildStdout, Command};
 #[cfg(feature = "mcp")]
 use tokio::process::{ChildStderr, ChildStdin};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-
-/// What says anywhere in the name of a variable that its value is a secret.
-const SECRET_PARTS: &[&str] = &[
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "TOKEN",
-    "SECRET",
-    "CREDENTIAL",
-    "APIKEY",
-    "API_KEY",
-    "PRIVATE",
-];
-
-/// What says so as a word of the name, also in the plural or with a number: inside other words it
-/// says nothing, as in `KEYBOARD`.
-const SECRET_WORDS: &[&str] = &["KEY", "PWD", "AUTH", "AUTHORIZATION", "PASS", "COOKIE"];
 
 /// What the variables begin with in which a host gives MCP servers the values of their headers. Each
 /// of them is a secret, whatever the header is called.
@@ -175,16 +159,8 @@ pub(super) fn without_secrets(
 
 /// Returns whether the name of a variable says that its value is a secret.
 pub(super) fn is_secret(name: &str) -> bool {
-    let upper = name.to_uppercase();
-    let is_secret_word = |word: &str| {
-        let word = word.trim_end_matches(|last: char| last.is_ascii_digit());
-        let one = word.strip_suffix('S').unwrap_or(word);
-        SECRET_WORDS.contains(&word) || SECRET_WORDS.contains(&one)
-    };
-    !NO_SECRETS.contains(&name)
-        && (upper.starts_with(OF_HEADERS)
-            || SECRET_PARTS.iter().any(|part| upper.contains(part))
-            || upper.split(['_', '-', '.']).any(is_secret_word))
+    name.to_uppercase().starts_with(OF_HEADERS)
+        || (is_secret_name(name) && !NO_SECRETS.contains(&name))
 }
 
 #[cfg(test)]

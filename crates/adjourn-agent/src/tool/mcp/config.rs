@@ -9,6 +9,7 @@ use std::time::Duration;
 use adjourn_driver::{Environment, McpValues};
 use serde_json::{Map, Value, json};
 
+use super::address::{QUERY, query_secrets, with_values, without_values};
 use super::source::McpSource;
 use super::values::{McpValue, Secrets, expand, header_variable, is_no_secret, put_in, resolve};
 use crate::tool::ToolSource;
@@ -17,7 +18,7 @@ use crate::tool::ToolSource;
 /// when they are started.
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
-/// MCP servers that an agent has the tools of. Values of variables and headers are not shown.
+/// MCP servers that an agent has the tools of. Values of variables and headers, and secrets of addresses, are not shown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct McpServers {
     servers: Vec<McpServer>,
@@ -58,9 +59,10 @@ pub enum McpTransport {
     },
     /// It is spoken with by streamable HTTP.
     Http {
-        /// Its address.
+        /// Its address, with `…` for every secret of its query.
         url: String,
-        /// What requests to it have.
+        /// What requests to it have, and the values that its address leaves out, by their names behind
+        /// a `?`.
         headers: BTreeMap<String, McpValue>,
     },
 }
@@ -79,7 +81,7 @@ pub(super) enum Launch {
     Http {
         url: String,
         headers: BTreeMap<String, String>,
-        /// The values that variables have in its address.
+        /// The values that variables have in its address, and those of its query.
         expanded: Vec<String>,
     },
 }
@@ -247,6 +249,13 @@ impl McpServer {
         self.always_allow.contains(tool) || self.always_allow.contains(ALL)
     }
 
+    /// Keeps the secrets of its address's query where the values of its headers are.
+    pub(super) fn keep_query_apart(&mut self) {
+        if let McpTransport::Http { url, headers } = &mut self.transport {
+            *url = without_values(url, self.expands, headers);
+        }
+    }
+
     fn description(&self) -> Value {
         let mut fields = Map::new();
         fields.insert("name".to_owned(), json!(self.name));
@@ -278,9 +287,11 @@ impl McpServer {
             McpValue::Template(template) if is_no_secret(template) => json!(template),
             _ => Value::Null,
         };
+        // The address names those of its query.
+        let named = values.iter().filter(|(name, _)| !name.starts_with(QUERY));
         match self.expands {
-            true => values.iter().map(|(name, value)| (name.clone(), shown(value))).collect(),
-            false => values.keys().map(|name| json!({ "name": name })).collect(),
+            true => named.map(|(name, value)| (name.clone(), shown(value))).collect(),
+            false => named.map(|(name, _)| json!({ "name": name })).collect(),
         }
     }
 
@@ -339,9 +350,9 @@ impl McpServer {
     ) -> Result<Launch, Vec<String>> {
         let (mut missing, mut expanded) = (Vec::new(), Vec::new());
         let given = environment.mcp_servers.get(&self.name);
-        let mut put = |text: &String| {
+        let mut put = |text: &str| {
             if !self.expands {
-                return text.clone();
+                return text.to_owned();
             }
             expanded.extend(put_in(text, environment));
             expand(text, environment).unwrap_or_else(|names| {
@@ -351,7 +362,7 @@ impl McpServer {
         };
         let launch = match &self.transport {
             McpTransport::Stdio { command, args, env, cwd } => {
-                let (command, args) = (put(command), args.iter().map(&mut put).collect());
+                let (command, args) = (put(command), args.iter().map(|arg| put(arg)).collect());
                 let own = cwd.as_ref().map(|cwd| PathBuf::from(put(cwd)));
                 let directory = match (directory, own) {
                     (Some(directory), Some(own)) => Some(directory.join(own)),
@@ -362,9 +373,12 @@ impl McpServer {
                 Launch::Process { command, args, env, directory, expanded }
             }
             McpTransport::Http { url, headers } => {
-                let (url, given) = (put(url), given.map(|given| &given.headers));
+                let (given, mut unnamed) = (given.map(|given| &given.headers), Vec::new());
                 let named = |header: &str| header_variable(&self.name, header);
-                let headers = resolve(headers, given, environment, named, &mut missing);
+                let mut headers = resolve(headers, given, environment, named, &mut unnamed);
+                let url = with_values(url, self.expands, &mut headers, put);
+                missing.extend(unnamed);
+                expanded.extend(query_secrets(&url));
                 Launch::Http { url, headers, expanded }
             }
         };

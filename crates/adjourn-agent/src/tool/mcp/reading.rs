@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use adjourn_core::json;
 use serde_json::Value;
 
+use super::address::has_credentials;
 use super::config::{McpServer, McpServers, McpTransport};
 use super::values::McpValue;
 
@@ -51,7 +52,8 @@ impl McpServers {
     ///
     /// - ACP's: a list of `{"name", "command", "args", "env": [{"name", "value"}]}` and
     ///   `{"type": "http", "name", "url", "headers": [{"name", "value"}]}`. All is taken as it is
-    ///   written; a name without a value is looked up where the server is connected.
+    ///   written; a name without a value is looked up where the server is connected, and so is a value
+    ///   of an address's query that is `…`.
     /// - The customary one: `{"mcpServers": {name: {"command", "args", "env": {name: value}}}}`, or
     ///   with `url` and `headers`. `${NAME}` and `${NAME:-default}` stand for variables. A server
     ///   that is `disabled` is left out; `cwd` and `alwaysAllow` are read, too.
@@ -61,10 +63,11 @@ impl McpServers {
     pub fn read(value: &Value) -> Result<Self, McpConfigError> {
         let mut servers: Vec<McpServer> = Vec::new();
         let mut add = |server: Option<McpServer>, at: &str| {
-            let Some(server) = server else { return Ok(()) };
+            let Some(mut server) = server else { return Ok(()) };
             if servers.iter().any(|other| other.name == server.name) {
                 return invalid(at, format!("another server is called {:?}", server.name));
             }
+            server.keep_query_apart();
             servers.push(server);
             Ok(())
         };
@@ -137,6 +140,11 @@ impl McpServer {
                     && !url.contains("${")
                 {
                     return invalid(format!("{at}.url"), "expected an address of HTTP");
+                }
+                if has_credentials(&url) {
+                    // The address is not repeated.
+                    let problem = "a user or a password in it would be stored; use a header";
+                    return invalid(format!("{at}.url"), problem);
                 }
                 let (headers, listed) = values(value, at, "headers")?;
                 (McpTransport::Http { url, headers }, listed)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use adjourn_driver::Environment;
 use serde_json::Value;
 
+use super::address::QUERY;
 use crate::tool::process::OF_HEADERS;
 
 /// What may stand before a variable in a header without being a secret.
@@ -168,13 +169,14 @@ fn variable(name: &str, environment: &Environment) -> Option<String> {
     environment.variables.get(name).cloned().or_else(|| std::env::var(name).ok())
 }
 
-/// Returns the variable that a host gives a header's value in which is written down nowhere.
+/// Returns the variable that a host gives a value in which is written down nowhere: that of a header, or
+/// one of an address's query.
 pub(super) fn header_variable(server: &str, header: &str) -> String {
     let word = |text: &str| -> String {
         let upper = text.chars().map(|c| c.to_ascii_uppercase());
         upper.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
     };
-    format!("{OF_HEADERS}{}_{}", word(server), word(header))
+    format!("{OF_HEADERS}{}_{}", word(server), word(header.trim_start_matches(QUERY)))
 }
 
 /// Finds the values of names: those that the session was `given`, else those that are written down,

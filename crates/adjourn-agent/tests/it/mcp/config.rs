@@ -79,6 +79,48 @@ fn a_value_that_names_a_variable_is_described_and_taken_from_the_environment() {
 }
 
 #[test]
+fn the_secrets_of_an_address_are_kept_as_those_of_headers_are() {
+    let customary = json!({ "mcpServers": { "web": {
+        "url": "https://web/mcp?key=hush-1&token=${WEB_TOKEN}&project=web&flag", "headers": {},
+    } } });
+    let acp = json!([{ "type": "http", "name": "web", "headers": [],
+                       "url": "https://web/mcp?key=hush-1&token=${WEB_TOKEN}&project=web&flag" }]);
+    for (spelling, described, values) in [
+        (
+            customary,
+            "https://web/mcp?key=…&token=${WEB_TOKEN}&project=web&flag",
+            json!({ "web": { "?key": "hush-1" } }),
+        ),
+        (
+            acp,
+            "https://web/mcp?key=…&token=…&project=web&flag",
+            json!({ "web": { "?key": "hush-1", "?token": "${WEB_TOKEN}" } }),
+        ),
+    ] {
+        let servers = McpServers::read(&spelling).unwrap();
+        assert!(!format!("{servers:?}").contains("hush"), "{servers:?}");
+        let given = servers.values();
+        let headers = given.iter().map(|(name, values)| (name.clone(), json!(values.headers)));
+        assert_eq!(Value::Object(headers.collect()), values);
+        let stored = json!(servers.descriptions());
+        assert_eq!(stored[0]["url"], described);
+        assert!(!stored.to_string().contains("hush") && !stored.to_string().contains("?key\""));
+        // Another host makes the same server of it, and lacks the values.
+        let again = McpServers::read(&stored).unwrap();
+        assert_eq!(json!(again.descriptions()), stored);
+        assert_eq!(servers.also_in(&again).values(), given);
+        let lacks = again.lacks(&Environment::default()).unwrap();
+        assert!(lacks.contains("ADJOURN_MCP_WEB_KEY") && lacks.contains("WEB_TOKEN"), "{lacks}");
+        let variables = ["WEB_TOKEN", "ADJOURN_MCP_WEB_TOKEN", "ADJOURN_MCP_WEB_KEY"];
+        let variables = variables.map(|name| (name.to_owned(), "x".to_owned())).into();
+        assert_eq!(again.lacks(&Environment { variables, ..Environment::default() }), None);
+        let mut environment = Environment { mcp_servers: given, ..Environment::default() };
+        environment.variables.insert("WEB_TOKEN".to_owned(), "me".to_owned());
+        assert_eq!(again.lacks(&environment), None);
+    }
+}
+
+#[test]
 fn what_an_acp_client_writes_is_taken_as_it_is() {
     let servers = json!([{ "name": "a", "command": "/a", "args": ["${HOME}"], "env": [] }]);
     let servers = McpServers::read(&servers).unwrap();
@@ -106,6 +148,10 @@ fn what_is_wrong_is_named_with_its_place() {
         (
             json!({ "mcpServers": { "a": { "command": "a", "env": { "B": ["hush"] } } } }),
             "mcpServers.a.env.B: expected a text",
+        ),
+        (
+            json!([{ "type": "http", "name": "a", "url": "http://me:hush@b", "headers": [] }]),
+            "mcpServers[0].url: a user or a password in it would be stored; use a header",
         ),
         (
             json!({ "mcpServers": { "a": { "url": "ftp://b" } } }),

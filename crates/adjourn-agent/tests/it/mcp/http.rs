@@ -31,6 +31,33 @@ async fn a_server_over_http_is_called_with_its_headers_and_left_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_may_answer_with_a_stream_of_events() {
+    let server = HttpServer::streaming();
+    let model = model(json!([{ "calls": [{ "tool": "web__look" }] }, { "text": "Done." }]));
+    let agent = agent(&model).mcp_servers(&web(&server.url, AUTHORIZATION)).build().unwrap();
+    assert_eq!(text(&events(agent.run("Look.")).await), "Done.");
+    let seen = format!("{:?}", model.requests()[1].messages);
+    assert!(seen.contains("seen at /mcp"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_secrets_of_an_address_reach_the_server_and_no_result_shows_them() {
+    let server = HttpServer::start();
+    let model = model(json!([{ "calls": [{ "tool": "web__look" }] }, { "text": "Done." }]));
+    let url = format!(
+        "{}?key=hush%2Dkey&project=seen&token=${{ADJOURN_TEST_TOKEN:-hush-user}}",
+        server.url
+    );
+    let agent = agent(&model).mcp_servers(&web(&url, AUTHORIZATION)).build().unwrap();
+    assert_eq!(text(&events(agent.run("Look.")).await), "Done.");
+    let targets = server.targets();
+    let whole = "/mcp?key=hush%2Dkey&project=seen&token=hush-user";
+    assert!(targets.iter().all(|target| target == whole), "{targets:?}");
+    let seen = format!("{:?}", model.requests()[1].messages);
+    assert!(seen.contains("seen at /mcp?key=…&project=seen&token=…"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_takes_too_long_is_cancelled_at_the_server() {
     let server = HttpServer::start();
     let model = model(json!([

@@ -15,6 +15,8 @@ pub struct HttpServer {
     pub url: String,
     /// The methods of HTTP and of MCP that were called.
     called: Arc<Mutex<Vec<String>>>,
+    /// What the requests were for: the path, and what stands behind it.
+    targets: Arc<Mutex<Vec<String>>>,
 }
 
 /// How a server refuses credentials.
@@ -28,26 +30,36 @@ pub struct Refusal {
 
 impl HttpServer {
     pub fn start() -> Self {
-        Self::start_with(None)
+        Self::start_with(None, false)
+    }
+
+    /// Starts one that answers with streams of events.
+    pub fn streaming() -> Self {
+        Self::start_with(None, true)
     }
 
     /// Starts one that takes credentials at first, and then does not any more.
     pub fn refusing(refusal: Refusal) -> Self {
-        Self::start_with(Some(refusal))
+        Self::start_with(Some(refusal), false)
     }
 
-    fn start_with(refusal: Option<Refusal>) -> Self {
+    fn start_with(refusal: Option<Refusal>, streams: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let called = Arc::<Mutex<Vec<String>>>::default();
-        let all = Arc::clone(&called);
+        let targets = Arc::<Mutex<Vec<String>>>::default();
+        let (all, every) = (Arc::clone(&called), Arc::clone(&targets));
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let called = Arc::clone(&all);
-                std::thread::spawn(move || answer(stream, &called, refusal));
+                let (called, targets) = (Arc::clone(&all), Arc::clone(&every));
+                std::thread::spawn(move || answer(stream, &called, &targets, refusal, streams));
             }
         });
-        Self { url, called }
+        Self { url, called, targets }
+    }
+
+    pub fn targets(&self) -> Vec<String> {
+        self.targets.lock().unwrap().clone()
     }
 
     pub fn called(&self) -> Vec<String> {
@@ -56,7 +68,13 @@ impl HttpServer {
 }
 
 /// Answers one request.
-fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>, refusal: Option<Refusal>) {
+fn answer(
+    mut stream: TcpStream,
+    called: &Mutex<Vec<String>>,
+    targets: &Mutex<Vec<String>>,
+    refusal: Option<Refusal>,
+    streams: bool,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = Vec::new();
     loop {
@@ -73,7 +91,9 @@ fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>, refusal: Option<Re
     let length = header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    let verb = head[0].split(' ').next().unwrap().to_owned();
+    let mut words = head[0].split(' ');
+    let (verb, target) = (words.next().unwrap().to_owned(), words.next().unwrap().to_owned());
+    targets.lock().unwrap().push(target.clone());
     let message: Value = json::read(&body, 1024 * 1024).unwrap_or_default();
     let method = message["method"].as_str().unwrap_or(&verb).to_owned();
     called.lock().unwrap().push(method.clone());
@@ -95,11 +115,16 @@ fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>, refusal: Option<Re
             ("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", String::new())
         }
         "POST" if message["id"].is_null() => ("202 Accepted", "", String::new()),
-        "POST" => ("200 OK", "Mcp-Session-Id: 7\r\n", response(&method, &message)),
+        "POST" => ("200 OK", "Mcp-Session-Id: 7\r\n", response(&method, &message, &target)),
         "DELETE" => ("200 OK", "", String::new()),
         _ => ("405 Method Not Allowed", "", String::new()),
     };
-    let (kind, length) = ("application/json", body.len());
+    let (kind, body) = match streams && status == "200 OK" && verb == "POST" {
+        // Other events may come before the answer.
+        true => ("text/event-stream", format!(": hello\n\nevent: message\ndata: {body}\n\n")),
+        false => ("application/json", body),
+    };
+    let length = body.len();
     let _ = write!(
         stream,
         "HTTP/1.1 {status}\r\n{extra}Content-Type: {kind}\r\nContent-Length: {length}\r\n\
@@ -107,7 +132,7 @@ fn answer(mut stream: TcpStream, called: &Mutex<Vec<String>>, refusal: Option<Re
     );
 }
 
-fn response(method: &str, message: &Value) -> String {
+fn response(method: &str, message: &Value, target: &str) -> String {
     let result = match method {
         "initialize" => json!({
             "protocolVersion": message["params"]["protocolVersion"],
@@ -118,7 +143,7 @@ fn response(method: &str, message: &Value) -> String {
             let tool = |name| json!({ "name": name, "inputSchema": { "type": "object" }, "annotations": hints });
             json!({ "tools": [tool("look"), tool("wait")] })
         }
-        _ => json!({ "content": [{ "type": "text", "text": "seen" }] }),
+        _ => json!({ "content": [{ "type": "text", "text": format!("seen at {target}") }] }),
     };
     json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
 }
