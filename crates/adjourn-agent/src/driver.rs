@@ -8,7 +8,7 @@ mod answer;
 mod call;
 mod permission;
 pub(crate) mod place;
-mod questions;
+pub(crate) mod questions;
 mod recover;
 mod requested;
 mod sources;
@@ -22,6 +22,7 @@ use adjourn_core::command::RunEnd;
 use adjourn_driver::{BoxFuture, BoxStream, Call, CallPart, Driver, Part, Step, emitting};
 
 use crate::agent::Inner;
+use crate::cancellation::CancellationRequest;
 use crate::clock::Clock;
 use crate::events::AgentEvent;
 use active::ActiveTime;
@@ -53,6 +54,8 @@ pub(crate) struct AgentDriver {
     inner: Arc<Inner>,
     clock: Arc<dyn Clock>,
     outbox: Option<Outbox>,
+    /// What a host knows of a cancel that the session does not know of yet.
+    cancellation: Option<CancellationRequest>,
     /// How long tools have run.
     active: ActiveTime,
     /// Where tools are found that have to be looked for.
@@ -62,7 +65,18 @@ pub(crate) struct AgentDriver {
 impl AgentDriver {
     pub(crate) fn new(inner: Arc<Inner>, clock: Arc<dyn Clock>, outbox: Option<Outbox>) -> Self {
         let sources = Sources::new(&inner.sources);
-        Self { inner, clock, outbox, active: ActiveTime::default(), sources }
+        let (active, cancellation) = (ActiveTime::default(), None);
+        Self { inner, clock, outbox, cancellation, active, sources }
+    }
+
+    /// Lets a request keep the tools of calls from beginning.
+    pub(crate) fn cancelled_by(self, cancellation: Option<CancellationRequest>) -> Self {
+        Self { cancellation, ..self }
+    }
+
+    /// Returns whether the run is asked to stop.
+    fn is_canceled(&self) -> bool {
+        self.cancellation.as_ref().is_some_and(CancellationRequest::is_set)
     }
 
     /// Tells something that is no part of a step.

@@ -97,7 +97,7 @@ pub struct ToolEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It runs from now on.
+    /// It runs from now on, unless a cancel comes before it has begun: then it is told not to run.
     Started,
     /// It runs, and has something to tell.
     Updated,
@@ -155,7 +155,7 @@ pub struct RunCancelled {
     pub reason: CancelReason,
 }
 
-/// A model call is over.
+/// A model call is over. One that failed is told of only if its provider says what it has used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmCallCompleted {
     /// The model's id.
@@ -173,7 +173,7 @@ pub struct LlmCallCompleted {
     pub cost_usd: Option<f64>,
     /// How many seconds it took.
     pub duration_s: f64,
-    /// Why the model stopped.
+    /// Why the model stopped; `error` if the call failed.
     pub finish_reason: String,
 }
 

@@ -7,9 +7,11 @@
 mod begin;
 mod calls;
 mod commands;
+mod limits;
 mod speech;
 mod step;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use adjourn_core::carry::Usage;
@@ -20,7 +22,7 @@ use adjourn_core::ledger::{CallId, CallState};
 use adjourn_core::session::{Outcome, State, Wait};
 use adjourn_core::{Command, Rejected, Session};
 use adjourn_driver::told::{digests, fates};
-use adjourn_driver::{BoxStream, CallPart, Driver as _, Emitter, emitting};
+use adjourn_driver::{BoxStream, CallContent, CallPart, Driver as _, Emitter, emitting};
 
 pub(crate) use begin::{Beginning, Terms, check, consume, is_own};
 
@@ -50,7 +52,8 @@ pub(crate) fn run(
                 let outbox = Outbox::default();
                 let driver_clock = Arc::new(clock.clone());
                 let driver =
-                    AgentDriver::new(Arc::clone(&inner), driver_clock, Some(outbox.clone()));
+                    AgentDriver::new(Arc::clone(&inner), driver_clock, Some(outbox.clone()))
+                        .cancelled_by(cancellation.clone());
                 let host = MemoryHost {
                     inner,
                     clock,
@@ -63,6 +66,7 @@ pub(crate) fn run(
                     host: HostId::new(uuid::Uuid::now_v7()),
                     session: Arc::new(session),
                     entries: Arc::new(entries),
+                    starting: VecDeque::new(),
                     running: Vec::new(),
                     worked_ms: 0,
                     given_up: None,
@@ -88,6 +92,13 @@ fn impossible(refused: &dyn std::error::Error) -> AgentEvent {
     })
 }
 
+/// A call whose start was told, and that has not begun.
+struct StartingCall {
+    content: CallContent,
+    /// Tools that run from now on without a permission.
+    always: Vec<String>,
+}
+
 /// A call in flight.
 struct RunningCall {
     id: CallId,
@@ -109,6 +120,7 @@ struct MemoryHost {
     host: HostId,
     session: Arc<Session>,
     entries: Arc<Entries>,
+    starting: VecDeque<StartingCall>,
     running: Vec<RunningCall>,
     /// How long the run has worked, also when it is over.
     worked_ms: u64,
@@ -120,7 +132,11 @@ impl MemoryHost {
     /// Drives the run until it is suspended or over.
     async fn drive(mut self) {
         loop {
-            let done = match self.heed_cancel() {
+            let heeded = self.heed_cancel();
+            if self.is_canceled() {
+                self.leave_starting().await;
+            }
+            let done = match heeded {
                 Err(refused) => Err(refused),
                 Ok(()) => match &self.session.state {
                     State::Ready(_) => self.take().await,
@@ -160,6 +176,9 @@ impl MemoryHost {
         let step = self.session.run().and_then(|run| run.step);
         if let Some(step) = step.filter(|step| step.model_in_flight) {
             return self.run_step(step).await;
+        }
+        if let Some(call) = self.starting.pop_front() {
+            return self.begin(call).await;
         }
         if self.session.calls.any(CallState::Dispatched) {
             return self.wait_for_calls().await;
@@ -261,7 +280,10 @@ impl MemoryHost {
                 }
             }
             Wait::Open => UserInputRequested {
-                question: pause.reason.clone().unwrap_or_default(),
+                question: match pause.limit {
+                    Some(limit) => limits::question(&self.session, limit),
+                    None => pause.reason.clone().unwrap_or_default(),
+                },
                 context: pause.summary.clone(),
                 choices: None,
                 suspension_record,

@@ -92,6 +92,9 @@ async fn attempt(
         let running = unharmed(wanted.content.tool.clone(), async move {
             // Looking for the tool is a part of the call: a server may hang then, too.
             let tool = find(&finder, &wanted).await?;
+            if finder.is_canceled() {
+                return Err(ToolError::new("not run: the run was cancelled before the tool began"));
+            }
             given.within = Some(late_at.saturating_sub(finder.clock.elapsed()));
             tool.call(given).await
         });

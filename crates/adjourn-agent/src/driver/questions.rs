@@ -11,7 +11,7 @@ use crate::failure::{Failure, FailureKind};
 const CHOICES: &str = "choices";
 
 /// Returns what a person is asked about a failure.
-pub(super) fn question(failure: &Failure) -> Question {
+pub(crate) fn question(failure: &Failure) -> Question {
     let why = &failure.explanation;
     let question = match failure.kind {
         FailureKind::AmbiguousInput => {
@@ -50,7 +50,8 @@ pub(super) fn instruction(failure: &Failure) -> String {
     let why = &failure.explanation;
     match failure.kind {
         FailureKind::NoProgress => {
-            "Your last answer was empty. Take the next small step, or say that you are done."
+            "Your last answer was empty, or announced a call that was not in it. Take the next small \
+             step, or say that you are done."
                 .to_owned()
         }
         FailureKind::ScopeTooLarge => {

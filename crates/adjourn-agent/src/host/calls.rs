@@ -17,7 +17,7 @@ use adjourn_driver::{
 };
 use serde_json::{Map, Value};
 
-use super::{MemoryHost, RunningCall};
+use super::{MemoryHost, RunningCall, StartingCall};
 use crate::clock::Clock as _;
 use crate::events::{AgentEvent, ToolEvent, ToolResultObserved, ToolStatus};
 
@@ -93,29 +93,61 @@ impl MemoryHost {
         Ok(())
     }
 
-    async fn start(&mut self, ids: Vec<CallId>, always: Vec<String>) -> Result<(), Rejected> {
-        let dispatch = Dispatch { epoch: self.session.epoch, calls: ids.clone(), always };
-        match self.commit(Command::Dispatch(dispatch), Vec::new()) {
-            // Nothing may start any more: the step ends here, and the calls are answered so.
-            Err(Rejected::Stopping { .. }) => return self.finish_where_it_is(),
-            done => done?,
-        }
+    /// Tells that calls start, up to a cancel. None of them begins before that was told of all.
+    async fn start(&mut self, ids: Vec<CallId>, mut always: Vec<String>) -> Result<(), Rejected> {
         let session = Arc::clone(&self.session);
         for id in ids {
+            if self.is_canceled() {
+                break;
+            }
             let Some(open) = session.calls.get(&id) else { continue };
             let content = self.entries.call(&open.call);
             self.tell_tool(&id, &content.tool, ToolStatus::Started, Some(content.arguments()))
                 .await;
-            let tool = content.tool.clone();
-            let parts = self.driver.call(Call {
-                session: Arc::clone(&session),
-                content,
-                client: Arc::clone(&self.inner.client),
-                environment: Arc::new(Environment::default()),
-            });
-            self.running.push(RunningCall { id, tool, parts, usage: Usage::default() });
+            let always = std::mem::take(&mut always);
+            self.starting.push_back(StartingCall { content, always });
         }
         Ok(())
+    }
+
+    /// Tells that the calls do not run whose start was told, and that have not begun.
+    pub(super) async fn leave_starting(&mut self) {
+        while let Some(StartingCall { content, .. }) = self.starting.pop_front() {
+            self.tell_tool(&content.id, &content.tool, ToolStatus::NotRun, None).await;
+        }
+    }
+
+    /// Lets a call begin whose start was told.
+    ///
+    /// The session is told so right before the tool's code runs: until then it is a call that was not
+    /// run, whatever stops it.
+    pub(super) async fn begin(&mut self, call: StartingCall) -> Result<(), Rejected> {
+        let StartingCall { content, always } = call;
+        let (id, tool) = (content.id.clone(), content.tool.clone());
+        let dispatch = Dispatch { epoch: self.session.epoch, calls: vec![id.clone()], always };
+        match self.commit(Command::Dispatch(dispatch), Vec::new()) {
+            // Nothing may start any more: the step ends here, and the calls are answered so.
+            Err(Rejected::Stopping { .. }) => {
+                self.tell_tool(&id, &tool, ToolStatus::NotRun, None).await;
+                self.leave_starting().await;
+                return self.finish_where_it_is();
+            }
+            done => done?,
+        }
+        let mut parts = self.driver.call(Call {
+            session: Arc::clone(&self.session),
+            content,
+            client: Arc::clone(&self.inner.client),
+            environment: Arc::new(Environment::default()),
+        });
+        let first = poll_fn(|context| Poll::Ready(parts.as_mut().poll_next(context))).await;
+        let index = self.running.len();
+        self.running.push(RunningCall { id, tool, parts, usage: Usage::default() });
+        self.pass_on().await;
+        match first {
+            Poll::Ready(part) => self.take_part(index, part).await,
+            Poll::Pending => Ok(()),
+        }
     }
 
     fn finish_where_it_is(&mut self) -> Result<(), Rejected> {
@@ -152,7 +184,21 @@ impl MemoryHost {
         };
         self.pass_on().await;
         match woken {
-            Woken::Part(index, Some(CallPart::Updated(update))) => {
+            Woken::Part(index, part) => self.take_part(index, part).await,
+            Woken::News => Ok(()),
+            Woken::Cancel => self.heed_cancel(),
+            Woken::Late => {
+                self.running.clear();
+                let owned = Owned { epoch: self.session.epoch };
+                self.commit(Command::Abandon(owned), Vec::new())
+            }
+        }
+    }
+
+    /// Takes what a call says; nothing if it is over without a word.
+    async fn take_part(&mut self, index: usize, part: Option<CallPart>) -> Result<(), Rejected> {
+        match part {
+            Some(CallPart::Updated(update)) => {
                 if let Some(RunningCall { id, tool, .. }) = self.running.get(index) {
                     let (call_id, tool) = (id.clone(), tool.clone());
                     let (status, arguments) = (ToolStatus::Updated, None);
@@ -161,29 +207,22 @@ impl MemoryHost {
                 }
                 Ok(())
             }
-            Woken::Part(index, Some(CallPart::Spent(usage))) => {
+            Some(CallPart::Spent(usage)) => {
                 if let Some(call) = self.running.get_mut(index) {
                     call.usage = call.usage.and(usage);
                 }
                 Ok(())
             }
-            Woken::Part(index, Some(CallPart::Ended { result, content, structured })) => {
+            Some(CallPart::Ended { result, content, structured }) => {
                 let RunningCall { id, tool, usage, .. } = self.running.remove(index);
                 let returned = Returned { result, content, structured, usage };
                 self.take_back(id, tool, returned).await
             }
-            Woken::Part(index, None) => {
+            None => {
                 let RunningCall { id, tool, usage, .. } = self.running.remove(index);
                 let text = "it failed: the tool ended without a result";
                 let returned = Returned { usage, ..Returned::failed(CallResult::Failed, text) };
                 self.take_back(id, tool, returned).await
-            }
-            Woken::News => Ok(()),
-            Woken::Cancel => self.heed_cancel(),
-            Woken::Late => {
-                self.running.clear();
-                let owned = Owned { epoch: self.session.epoch };
-                self.commit(Command::Abandon(owned), Vec::new())
             }
         }
     }

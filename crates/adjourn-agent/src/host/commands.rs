@@ -69,6 +69,16 @@ pub(super) fn decided(
     session.decide_state(&Facts::new(clock.now(), by, fresh), command)
 }
 
+/// Returns how long was worked for what a command ends a run with.
+fn last_ms(command: &Command) -> u64 {
+    match command {
+        Command::FinishStep(finish) => finish.step.usage.active_ms,
+        Command::AbortStep(abort) => abort.usage.active_ms,
+        Command::ReturnCalls(returned) => returned.usage.active_ms,
+        _ => 0,
+    }
+}
+
 /// Returns the program that embeds the agent, as the one who asks for something.
 pub(super) fn program() -> Actor {
     Actor::new(Face::Library, "")
@@ -88,13 +98,10 @@ impl MemoryHost {
         said: Vec<Message>,
     ) -> Result<(), Rejected> {
         self.session = Arc::new(decided(&self.session, &self.clock, by, command)?);
-        self.worked_ms = match (self.session.run(), command) {
-            (Some(run), _) => run.progress.active_ms,
+        self.worked_ms = match self.session.run() {
+            Some(run) => run.progress.active_ms,
             // The session does not tell of a run that is over.
-            (None, Command::FinishStep(finish)) => {
-                self.worked_ms.saturating_add(finish.step.usage.active_ms)
-            }
-            (None, _) => self.worked_ms,
+            None => self.worked_ms.saturating_add(last_ms(command)),
         };
         self.entries.extend(said);
         Ok(())
