@@ -23,12 +23,15 @@ use super::recover::Flow;
 use super::requested::too_much;
 use crate::events::{AgentEvent, LlmCallCompleted};
 use crate::failure::{Action, Failure, FailureKind};
-use crate::model::{FinishReason, ModelError, ModelRequest};
+use crate::model::{FinishReason, ModelError, ModelRequest, ModelUsage};
 use crate::record::dollars;
 use crate::tool::{ToolSpec, Toolbox};
 
 /// How long an agent waits for a quota at most: what is said to refill later never does.
 const LONGEST_PARK: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
+
+/// What is told instead of why the model stopped, of a call that failed and has used something.
+const FAILED: &str = "error";
 
 /// A step under way.
 pub(super) struct Stepping {
@@ -286,7 +289,12 @@ impl Stepping {
             let size = inner.config.prices.context_tokens(model).unwrap_or(0);
             self.out.emit(Part::Shown(Shown::Context { used, size })).await;
         }
-        if let Ok(reason) = &answer.end {
+        let reason = match &answer.end {
+            Ok(reason) => Some(reason.as_str()),
+            // Whoever adds up what is told of model calls must come to what was counted.
+            Err(_) => (usage != ModelUsage::default()).then_some(FAILED),
+        };
+        if let Some(reason) = reason {
             self.driver.tell(|| {
                 AgentEvent::LlmCallCompleted(LlmCallCompleted {
                     model_id: model.to_owned(),
@@ -295,7 +303,7 @@ impl Stepping {
                     completion_tokens: usage.completion_tokens,
                     cost_usd: cost.map(dollars),
                     duration_s: answer.took.as_secs_f64(),
-                    finish_reason: reason.as_str().to_owned(),
+                    finish_reason: reason.to_owned(),
                 })
             });
         }
@@ -406,6 +414,10 @@ fn unusable(reason: &FinishReason, answer: &Answer) -> Option<Failure> {
             if !answer.said && answer.calls.is_empty() =>
         {
             Failure::new(FailureKind::NoProgress, "the model answered with nothing")
+        }
+        // Its words announce what it has not done.
+        FinishReason::ToolCalls if answer.calls.is_empty() => {
+            Failure::new(FailureKind::NoProgress, "the model stopped for calls and asked for none")
         }
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => return None,
     };

@@ -1,13 +1,15 @@
 //! Models over the network, by genai.
 //!
 //! genai speaks the protocols of providers. What is ours is around it: [where a provider
-//! is](provider), [what it is sent](request), [what its answer says](answer), [what must not
-//! be told of it](concealed), and [what a failure means](failure).
+//! is](provider), [what it is sent](request), [what its answer says](answer), [what genai passes
+//! over of it](frames), [what must not be told of it](concealed), and [what a failure
+//! means](failure).
 
 mod answer;
 mod blocks;
 mod concealed;
 mod failure;
+mod frames;
 mod names;
 mod provider;
 mod request;
@@ -137,7 +139,7 @@ async fn ask(
 ) -> Result<Answer, genai::Error> {
     let target = provider.target(client, &request.environment).await?;
     let (chat, names) = request::chat_request(provider, request);
-    let frames = answer::Frames::default();
+    let frames = frames::Frames::default();
     let mut options = options.with_raw_frame_sink(frames.clone());
     if request::lacks_thoughts(provider, &request.messages) {
         options.reasoning_effort = None;

@@ -217,7 +217,11 @@ fn problem(error: &Unreadable, lines: bool) -> String {
 impl Scripted {
     /// Returns whether the answer stays in the conversation: it says or does something, to its end.
     fn is_kept(&self) -> bool {
-        let whole = matches!(self.reason(), Ok(FinishReason::Stop | FinishReason::ToolCalls));
+        let whole = match self.reason() {
+            Ok(FinishReason::Stop) => true,
+            Ok(FinishReason::ToolCalls) => !self.calls.is_empty(),
+            _ => false,
+        };
         let says = self.text.as_ref().is_some_and(|text| !text.trim().is_empty());
         self.error.is_none() && whole && (says || !self.calls.is_empty())
     }

@@ -45,6 +45,26 @@ async fn agt_21_24_a_run_tells_what_happens_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_told_of_model_calls_adds_up_to_what_was_counted() {
+    let usage = |tokens: u64| json!({ "prompt_tokens": tokens, "completion_tokens": 1 });
+    let error = json!({ "kind": "transient_provider", "message": "overloaded" });
+    let model = model(json!([
+        { "text": "I was", "usage": usage(100), "error": error },
+        { "error": error },
+        { "text": "Done.", "usage": usage(20) },
+    ]));
+    let run = events(agent(&model).build().unwrap().run("Hello?")).await;
+    let told = shown(&run, "llm_call_completed");
+    let reasons: Vec<_> = told.iter().map(|call| call["finish_reason"].clone()).collect();
+    assert_eq!(reasons, ["error", "stop"], "a call that says nothing of its usage is left out");
+    let sum = |field: &str| told.iter().map(|call| call[field].as_u64().unwrap()).sum::<u64>();
+    let last = shown(&run, "state_snapshot").pop().unwrap();
+    assert_eq!(last["cumulative_prompt_tokens"], sum("prompt_tokens"));
+    assert_eq!(last["cumulative_completion_tokens"], sum("completion_tokens"));
+    assert_eq!(last["cumulative_prompt_tokens"], 120);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_price_that_is_not_known_is_said_to_be_unknown() {
     let script =
         json!([{ "text": "Hi.", "usage": { "prompt_tokens": 1000, "completion_tokens": 100 } }]);

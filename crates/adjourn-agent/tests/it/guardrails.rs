@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use adjourn_agent::{
     AddBudget, Agent, AgentEvent, AgentGuardrails, BuildError, Clock, FailureKind, FunctionTool,
-    ModelPart, Price, Prices, ResumeError, ToolCall, ToolError,
+    ModelPart, Price, Prices, ResumeError, SuspensionRecord, ToolCall, ToolError,
 };
+use adjourn_core::carry::Budget;
 use adjourn_core::time::Timestamp;
 use adjourn_driver::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::fixture::{
-    Ran, SlowModel, TestClock, agent, errors, events, keys, model, payload, question, tags, text,
+    Ran, SlowModel, TestClock, agent, errors, events, key, keys, model, payload, question,
+    suspended, tags, text,
 };
 
 #[test]
@@ -101,6 +103,54 @@ async fn tokens_are_a_budget_too() {
     assert_eq!(model.requests().len(), 2);
 }
 
+/// A session of an engine may have limits of its own, which its record keeps.
+#[tokio::test(start_paused = true)]
+async fn what_a_session_has_used_up_is_asked_about_as_guardrails_ask() {
+    let usage = json!({ "prompt_tokens": 100_000, "completion_tokens": 0 });
+    let ask = crate::fixture::ask("Which?");
+    let script = json!([{ "calls": [ask], "usage": usage, "ms": 42_000 }, { "text": "Done." }]);
+    let spend = Budget { cost_micro_usd: Some(50_000), tokens: Some(60_000), ..Budget::default() };
+    let steps = Budget { iterations: Some(1), ..Budget::default() };
+    let time = Budget { active_ms: Some(30_000), ..Budget::default() };
+    for (budget, kind, asks) in [
+        (
+            spend,
+            FailureKind::BudgetExceeded,
+            "The session has cost 0.1 USD, and may cost 0.05 USD, and has used 100000 tokens, and may \
+             use 60000. Should it go on? Then its budget has to be raised.",
+        ),
+        (
+            steps,
+            FailureKind::IterationLimit,
+            "The run has had 1 steps, as many as it may. Should it go on, and with what?",
+        ),
+        (
+            time,
+            FailureKind::TimeLimit,
+            "The run has worked for 42 s, and may for 30 s. Should it go on, and with what?",
+        ),
+    ] {
+        let price = Price { prompt: 1.0, completion: 2.0, ..Price::default() };
+        let agent = agent(&model(script.clone())).prices(Prices::new().with("scripted", price));
+        let agent = agent.build().unwrap();
+        let first = suspended(agent.run("Look.")).await;
+        let mut limited = agent.read(&first).unwrap();
+        limited.session.budget = budget;
+        let record = SuspensionRecord::seal(&key(1), &limited, None).unwrap();
+        let asked = question(&events(agent.resume(&record, "sales").await.unwrap()).await);
+        assert_eq!(asked.question, asks);
+        assert_eq!(asked.originating_failure_kind, Some(kind));
+        let record = asked.suspension_record;
+        if kind == FailureKind::BudgetExceeded {
+            let refused = agent.resume(&record, "go on").await.unwrap_err();
+            assert!(matches!(refused, ResumeError::BudgetNotRaised), "{refused}");
+        }
+        let more = AddBudget { cost_micro_usd: 100_000, tokens: 100_000, ..AddBudget::default() };
+        let run = agent.resume(&record, "go on").add_budget(more).await.unwrap();
+        assert_eq!(text(&events(run).await), "Done.");
+    }
+}
+
 fn slow(parts: Vec<(u64, ModelPart)>, guardrails: AgentGuardrails) -> Agent {
     let builder = Agent::builder(SlowModel(parts)).keys(keys()).guardrails(guardrails);
     builder.clock(Arc::new(TestClock::new())).build().unwrap()
@@ -118,6 +168,17 @@ async fn agt_57_a_model_call_that_takes_too_long_is_broken_off() {
     assert_eq!(begun.elapsed(), Duration::from_secs(60));
     assert_eq!(tags(&run).last(), Some(&"handoff"));
     assert_eq!(text(&run), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_goes_on_talking_is_broken_off_in_time() {
+    let guardrails = AgentGuardrails { llm_max_retries: 0, ..AgentGuardrails::default() };
+    let begun = Instant::now();
+    let run = events(slow(vec![(10, word("on ")); 9], guardrails).run("Think.")).await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(60));
+    assert_eq!(text(&run), "on ".repeat(6));
+    let Some(AgentEvent::Handoff(handoff)) = run.last() else { panic!("{run:?}") };
+    assert!(handoff.rationale.contains("the answer took more than 60 s"), "{handoff:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -89,6 +89,17 @@ async fn a_refusal_is_a_handoff() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_stops_for_calls_and_has_none_completes_nothing() {
+    let promises = json!({ "text": "I look it up.", "finish": "tool_calls" });
+    let model = model(json!([promises, { "text": "It has 3 rows." }]));
+    let run = events(agent(&model).build().unwrap().run("How many rows?")).await;
+    let failed = errors(&run).pop().unwrap().failure.unwrap();
+    assert_eq!(failed.kind, FailureKind::NoProgress);
+    assert_eq!(model.requests().len(), 2);
+    assert!(text(&run).ends_with("It has 3 rows."));
+}
+
 /// An agent whose one tool fails in a way.
 fn failing(
     kind: FailureKind,

@@ -4,24 +4,18 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use genai::chat::{
-    ChatFrameSink, ChatStream, ChatStreamEvent, ContentPart, FrameCtx, MessageContent, RawFrameRef,
-    StopReason, StreamEnd, ToolCall, Usage,
+    ChatStream, ChatStreamEvent, ContentPart, MessageContent, StopReason, StreamEnd, Usage,
 };
 use serde_json::{Value, json};
 use tracing::{Dispatch, dispatcher};
 
+use super::frames::{Frames, Refused};
 use super::names::ToolNames;
 use crate::model::{FinishReason, ModelCall, ModelPart, ModelUsage};
-
-/// How many places for calls an answer may leave out between two calls. Servers count from 0 or 1, and
-/// some count what is no call, too.
-const PLACES_LEFT_OUT: u64 = 8;
 
 /// A provider's answer, as it comes.
 pub(super) struct Answer {
@@ -50,7 +44,17 @@ impl Answer {
             return Some(Ok(part));
         }
         loop {
-            let event = poll_fn(|context| poll(&mut self.stream, context));
+            let event = poll_fn(|context| match poll(&mut self.stream, context) {
+                // genai tells nothing of pieces that it passes over.
+                Poll::Pending if self.frames.take_piece() => {
+                    Poll::Ready(Some(Ok(ChatStreamEvent::Heartbeat)))
+                }
+                // There are servers that close the connection where others say that all is said.
+                Poll::Ready(None) => {
+                    Poll::Ready(self.frames.ended().map(|end| Ok(ChatStreamEvent::End(end))))
+                }
+                polled => polled,
+            });
             return Some(Ok(match event.await? {
                 Ok(ChatStreamEvent::Chunk(chunk)) => ModelPart::Text(chunk.content),
                 Ok(ChatStreamEvent::ReasoningChunk(chunk)) => ModelPart::Thought(chunk.content),
@@ -82,7 +86,10 @@ impl Answer {
         }
         let reason = end.captured_stop_reason.clone();
         let mut thoughts = signed_thoughts(end.captured_content.as_ref());
-        let calls = whole(end.captured_into_tool_calls().unwrap_or_default());
+        let mut calls = self.frames.take_calls();
+        if calls.is_empty() {
+            calls = end.captured_into_tool_calls().unwrap_or_default();
+        }
         let reason = match reason {
             _ if self.frames.tell_refusal() => FinishReason::Refusal,
             Some(reason) => finish(reason),
@@ -129,9 +136,6 @@ fn poll(
     }
 }
 
-/// Why a frame is refused.
-struct Refused(genai::Error);
-
 /// Returns the thoughts of an answer that its provider has signed, as Anthropic has them.
 fn signed_thoughts(content: Option<&MessageContent>) -> Option<Vec<Value>> {
     let mut thoughts = Vec::new();
@@ -149,19 +153,6 @@ fn signed_thoughts(content: Option<&MessageContent>) -> Option<Vec<Value>> {
         }
     }
     (!thoughts.is_empty()).then_some(thoughts)
-}
-
-/// Leaves out calls that are the beginning of others: a server that counts calls from 1 makes genai
-/// fill the place of the one before with what it has of the first.
-fn whole(calls: Vec<ToolCall>) -> Vec<ToolCall> {
-    let begins = |call: &ToolCall, later: &ToolCall| {
-        let part = call.fn_arguments.is_string() || call.fn_arguments == later.fn_arguments;
-        call.call_id == later.call_id && call.fn_name == later.fn_name && part
-    };
-    let doubled = |(place, call)| calls.iter().skip(place + 1).any(|later| begins(call, later));
-    let keep: Vec<bool> = calls.iter().enumerate().map(|call| !doubled(call)).collect();
-    let kept = calls.into_iter().zip(keep).filter(|(_, keep)| *keep);
-    kept.map(|(call, _)| call).collect()
 }
 
 fn used(usage: &Usage) -> ModelUsage {
@@ -184,67 +175,5 @@ fn finish(reason: StopReason) -> FinishReason {
         StopReason::ContentFilter(word) if word == "refusal" => FinishReason::Refusal,
         StopReason::ContentFilter(_) => FinishReason::ContentFilter,
         StopReason::Other(word) => FinishReason::Other(word),
-    }
-}
-
-/// What is seen of the frames of an answer that genai passes over.
-#[derive(Clone, Default)]
-pub(super) struct Frames(Arc<Seen>);
-
-#[derive(Default)]
-struct Seen {
-    /// Whether there was a frame at all: a page for people has none.
-    any: AtomicBool,
-    /// Whether the answer is a refusal in the words of `OpenAI`: a field of its own beside the
-    /// content.
-    refusal: AtomicBool,
-    /// The highest place that a call has had.
-    highest: AtomicU64,
-}
-
-impl Frames {
-    /// Returns whether the answer had no frame.
-    pub(super) fn is_empty(&self) -> bool {
-        !self.0.any.load(Ordering::Relaxed)
-    }
-
-    fn tell_refusal(&self) -> bool {
-        self.0.refusal.load(Ordering::Relaxed)
-    }
-
-    /// Takes note of the places of the calls in a frame in the format of `OpenAI`. Returns one that is
-    /// far beyond those before it.
-    fn far_place(&self, frame: &Value) -> Option<u64> {
-        let calls = frame.pointer("/choices/0/delta/tool_calls").and_then(Value::as_array)?;
-        let mut places = calls.iter().filter_map(|call| call.get("index").and_then(Value::as_u64));
-        places.find(|place| {
-            let before = self.0.highest.fetch_max(*place, Ordering::Relaxed);
-            *place > before.saturating_add(PLACES_LEFT_OUT)
-        })
-    }
-}
-
-impl ChatFrameSink for Frames {
-    fn on_frame(&self, context: &FrameCtx, frame: RawFrameRef<'_>) {
-        self.0.any.store(true, Ordering::Relaxed);
-        // Most frames have no such field, and are not read twice. The name of a field may be escaped.
-        let has = |name| frame.data.contains(name);
-        if !has("refusal") && !has("tool_calls") && !has("\\u") {
-            return;
-        }
-        let json = frame.json();
-        // genai makes room for all calls up to the place of one, right behind this: a number alone would
-        // take all memory of the process. A sink returns nothing, so unwinding is the only way to keep
-        // the frame from it; no message of a panic is printed.
-        if let Some(place) = json.as_ref().and_then(|json| self.far_place(json)) {
-            let cause = format!("it has a call at the place {place}, far beyond all others");
-            let error = Box::from(cause.as_str());
-            let model_iden = context.model_iden.clone();
-            resume_unwind(Box::new(Refused(genai::Error::WebStream { model_iden, cause, error })));
-        }
-        let words = json.as_ref().and_then(|json| json.pointer("/choices/0/delta/refusal"));
-        if words.and_then(Value::as_str).is_some_and(|words| !words.is_empty()) {
-            self.0.refusal.store(true, Ordering::Relaxed);
-        }
     }
 }

@@ -34,9 +34,11 @@ const TOGETHER: [&[&str]; 4] = [
     &["contains", "minContains", "maxContains"],
     &["if", "then", "else"],
 ];
+/// What a schema has at its top level that is folded, and other parts of it may refer to.
+const FOLDED: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
 /// What a definition says to people.
 const REMARKS: [&str; 4] = ["title", "description", "default", "examples"];
-/// Where alternatives are kept that other parts of the schema refer to.
+/// Where what was folded is kept if other parts of the schema refer to it, unless that name is taken.
 const KEPT: &str = "alternatives";
 /// How many schemas are folded into one. Those of a server can refer to each other in more ways than
 /// anybody could read.
@@ -65,7 +67,7 @@ fn folded(root: &Value, mut schema: Map<String, Value>) -> Map<String, Value> {
     let mut folding = Folding { root, following: vec![""], left: SCHEMAS };
     let folded = folding.fold(root).unwrap_or_default();
     let mut kept = schema.clone();
-    kept.retain(|word, _| ["allOf", "anyOf", "oneOf"].contains(&word.as_str()));
+    kept.retain(|word, _| FOLDED.contains(&word.as_str()));
     let gone = |word: &str| REFUSED.contains(&word) || TOLD.contains(&word) || word == "required";
     schema.retain(|word, _| !gone(word));
     schema.insert("properties".to_owned(), folded.properties.into());
@@ -81,28 +83,33 @@ fn folded(root: &Value, mut schema: Map<String, Value>) -> Map<String, Value> {
         schema.insert("description".to_owned(), words.join(" ").into());
     }
     let text = root.to_string();
-    if kept.keys().any(|word| text.contains(&format!("\"#/{word}/"))) {
+    if kept.keys().any(|word| text.contains(&format!("\"#/{word}"))) {
         let definitions = schema.entry("$defs").or_insert_with(|| json!({}));
+        let mut place = KEPT.to_owned();
         if let Some(definitions) = definitions.as_object_mut() {
-            definitions.insert(KEPT.to_owned(), kept.into());
+            while definitions.contains_key(&place) {
+                place.push('_');
+            }
+            definitions.insert(place.clone(), kept.into());
         }
-        schema.values_mut().for_each(refer_to_kept);
+        schema.values_mut().for_each(|value| refer_to_kept(value, &place));
     }
     schema
 }
 
-/// Points references into the alternatives of the top level at where they are kept.
-fn refer_to_kept(value: &mut Value) {
+/// Points references into what was folded of the top level at where it is kept.
+fn refer_to_kept(value: &mut Value, place: &str) {
     match value {
         Value::Object(fields) => {
             if let Some(Value::String(reference)) = fields.get_mut("$ref")
-                && ["#/allOf/", "#/anyOf/", "#/oneOf/"].iter().any(|to| reference.starts_with(to))
+                && let Some(pointer) = reference.strip_prefix("#/")
+                && pointer.split('/').next().is_some_and(|word| FOLDED.contains(&word))
             {
-                reference.insert_str(1, &format!("/$defs/{KEPT}"));
+                *reference = format!("#/$defs/{place}/{pointer}");
             }
-            fields.values_mut().for_each(refer_to_kept);
+            fields.values_mut().for_each(|value| refer_to_kept(value, place));
         }
-        Value::Array(values) => values.iter_mut().for_each(refer_to_kept),
+        Value::Array(values) => values.iter_mut().for_each(|value| refer_to_kept(value, place)),
         _ => {}
     }
 }

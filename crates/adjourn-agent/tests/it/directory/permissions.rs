@@ -67,3 +67,13 @@ async fn a_person_sees_what_a_call_does_and_may_allow_it_for_good() {
     let path = desk.path().canonicalize().unwrap().join("a");
     assert_eq!(asked[0].locations, [json!({ "path": path })]);
 }
+
+#[test]
+fn a_long_path_is_cut_in_the_title_and_not_where_editors_go() {
+    let desk = Desk::new();
+    let path = format!("{}/a.txt", vec!["directory"; 30].join("/"));
+    let shown = desk.tool(DirectoryTool::Read).describe(&json!({ "path": path, "line": 7 }));
+    assert!(shown.title.unwrap().len() < path.len());
+    let whole = desk.path().canonicalize().unwrap().join(path);
+    assert_eq!(shown.locations, [json!({ "path": whole, "line": 7 })]);
+}

@@ -149,7 +149,13 @@ async fn an_answer_that_is_cut_off_does_not_count_as_one() {
     let begins = || Reply::events([chunk(&json!({ "content": "Well" }), None)]);
     let claude = || anthropic::begins_to_say("Well");
     let garbage = Reply::events(["data: {\"choices\": [\n\n".to_owned()]);
+    let stopped = || chunk(&json!({}), Some("stop"));
+    let error = event(&json!({ "error": { "type": "server_error", "message": "oops" } }));
     for (name, reply) in [
+        // That it has said why it stopped does not make up for what comes behind.
+        (OPENAI, Reply::events([stopped()]).cut()),
+        (OPENAI, Reply::events([stopped(), error])),
+        (OPENAI, Reply::events([chunk(&json!({ "content": "Well" }), Some(""))])),
         (OPENAI, begins()),
         (OPENAI, begins().cut()),
         (OPENAI, garbage),

@@ -2,11 +2,11 @@
 
 use adjourn_agent::{FinishReason, ModelCall, ModelPart, ModelUsage, ToolSpec};
 use adjourn_driver::{Block, ModelRole};
-use adjourn_testkit::provider::openai::{chunk, says};
+use adjourn_testkit::provider::openai::{chunk, event, says};
 use adjourn_testkit::provider::{Reply, Server};
 use serde_json::{Value, json};
 
-use super::{asking, block, calling, heard, message, model_at, request, result, tools};
+use super::{asking, block, calling, heard, message, model_at, next, request, result, tools};
 use crate::models::KEY;
 
 fn ends(finish: &str) -> Reply {
@@ -158,6 +158,126 @@ async fn a_server_that_counts_calls_from_one_asks_for_each_once() {
     let parts = heard(&*model_at("openai/gpt-5", &server), request("Look it up.")).await;
     let finished = Ok(ModelPart::Finished(FinishReason::ToolCalls));
     assert_eq!(parts, [call("call_a", "lookup", "{}"), finished]);
+}
+
+/// Returns the event of a stream that brings these entries of `delta.tool_calls`.
+fn call_entries(entries: Value) -> String {
+    chunk(&json!({ "tool_calls": entries }), None)
+}
+
+fn done() -> [String; 2] {
+    [chunk(&json!({}), Some("tool_calls")), "data: [DONE]\n\n".to_owned()]
+}
+
+/// Hears an answer with these events.
+async fn heard_of(
+    events: impl IntoIterator<Item = String>,
+) -> Vec<Result<ModelPart, adjourn_agent::ModelError>> {
+    let server = Server::start(vec![Reply::events(events)]).await;
+    heard(&*model_at("openai/gpt-5", &server), request("Look it up.")).await
+}
+
+#[tokio::test]
+async fn calls_with_one_index_and_other_ids_are_other_calls() {
+    let finished = || Ok(ModelPart::Finished(FinishReason::ToolCalls));
+    let both = || [call("a", "lookup", "{\"n\":1}"), call("b", "lookup", "{\"n\":2}"), finished()];
+    // Each call whole, in a message of its own or in one with the other.
+    let entry = |id: &str, arguments: &str| {
+        json!({ "index": 0, "id": id, "type": "function",
+                "function": { "name": "lookup", "arguments": arguments } })
+    };
+    let (a, b) = (entry("a", "{\"n\":1}"), entry("b", "{\"n\":2}"));
+    let apart = [call_entries(json!([a])), call_entries(json!([b]))];
+    assert_eq!(heard_of(apart.into_iter().chain(done())).await, both());
+    let together = [call_entries(json!([a, b]))];
+    assert_eq!(heard_of(together.into_iter().chain(done())).await, both());
+    // In pieces, which belong to the call that has begun last; some servers repeat the name.
+    let pieces = [
+        call_piece(0, Some("a"), Some("lookup"), ""),
+        call_piece(0, Some("a"), Some("lookup"), "{\"n\""),
+        call_piece(0, Some(""), Some("lookup"), ":1}"),
+        call_piece(0, Some("b"), Some("lookup"), "{"),
+        call_piece(0, Some("b"), None, "\"n\""),
+        call_piece(0, None, None, ":2}"),
+    ];
+    assert_eq!(heard_of(pieces.into_iter().chain(done())).await, both());
+}
+
+#[tokio::test]
+async fn calls_without_an_index_are_heard() {
+    let finished = || Ok(ModelPart::Finished(FinishReason::ToolCalls));
+    let piece = |id: Option<&str>, name: Option<&str>, arguments: &str| json!({ "id": id, "function": { "name": name, "arguments": arguments } });
+    let by_id = [
+        call_entries(json!([piece(Some("a"), Some("lookup"), "{\"n\"")])),
+        call_entries(json!([piece(Some("a"), None, ":"), piece(None, None, "1}")])),
+        call_entries(json!([piece(Some("b"), Some("lookup"), "{\"n\":2}")])),
+    ];
+    assert_eq!(
+        heard_of(by_id.into_iter().chain(done())).await,
+        [call("a", "lookup", "{\"n\":1}"), call("b", "lookup", "{\"n\":2}"), finished()]
+    );
+    // Those without an id get ones that no other call of the answer has.
+    let by_name = [
+        call_entries(json!([piece(None, Some("look"), ""), piece(None, None, "{}")])),
+        call_entries(json!([piece(Some("call_0"), Some("see"), "{}")])),
+        call_entries(json!([piece(None, Some("look"), ""), { "function": { "arguments": {} } }])),
+    ];
+    assert_eq!(
+        heard_of(by_name.into_iter().chain(done())).await,
+        [
+            call("call_1", "look", "{}"),
+            call("call_0", "see", "{}"),
+            call("call_2", "look", "{}"),
+            finished()
+        ]
+    );
+    // What belongs to no call is none.
+    let nothing = [call_entries(json!([piece(None, None, "{}"), {}, 7]))];
+    assert_eq!(heard_of(nothing.into_iter().chain(done())).await, [finished()]);
+}
+
+#[tokio::test]
+async fn a_piece_of_a_call_without_an_index_is_a_sign_of_life() {
+    let piece = call_entries(json!([{ "id": "a", "function": { "name": "look" } }]));
+    let server = Server::start(vec![Reply::events([piece]).held()]).await;
+    let mut answer = model_at("openai/gpt-5", &server).respond(request("Look it up."));
+    assert_eq!(next(&mut answer).await, Some(Ok(ModelPart::Alive)));
+}
+
+#[tokio::test]
+async fn an_answer_that_has_said_why_it_stopped_is_over_when_its_stream_is() {
+    let usage = |place: Value| event(&json!({ "choices": [], "usage": place }));
+    let used = json!({ "prompt_tokens": 120, "completion_tokens": 8 });
+    let spent = ModelUsage {
+        prompt_tokens: Some(120),
+        completion_tokens: Some(8),
+        ..ModelUsage::default()
+    };
+    let words = [
+        chunk(&json!({ "content": "Well" }), None),
+        chunk(&json!({}), Some("length")),
+        usage(used.clone()),
+        usage(Value::Null),
+    ];
+    assert_eq!(
+        heard_of(words).await,
+        [
+            Ok(ModelPart::Text("Well".to_owned())),
+            Ok(ModelPart::Usage(spent)),
+            Ok(ModelPart::Finished(FinishReason::Length)),
+        ]
+    );
+    let groq = event(&json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
+                              "x_groq": { "usage": used } }));
+    let calls = [call_piece(0, Some("a"), Some("lookup"), "{}"), groq];
+    assert_eq!(
+        heard_of(calls).await,
+        [
+            Ok(ModelPart::Usage(spent)),
+            call("a", "lookup", "{}"),
+            Ok(ModelPart::Finished(FinishReason::Stop)),
+        ]
+    );
 }
 
 #[tokio::test]

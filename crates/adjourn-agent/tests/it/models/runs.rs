@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use adjourn_agent::{
-    Action, Agent, AgentBuilder, AgentEvent, AgentGuardrails, CancelReason, CancellationRequest,
-    Clock, DefaultPolicy, Failure, FailureKind, Price, Prices, RecoveryPolicy, Run,
+    Action, Agent, AgentBuilder, AgentEvent, AgentGuardrails, ApiKey, CancelReason,
+    CancellationRequest, Clock, DefaultPolicy, Failure, FailureKind, ModelOptions, Price, Prices,
+    RecoveryPolicy, Run, named_model,
 };
 use adjourn_core::time::Timestamp;
 use adjourn_driver::BoxFuture;
@@ -15,6 +16,8 @@ use adjourn_testkit::log::Log;
 use adjourn_testkit::provider::openai::{chunk, says};
 use adjourn_testkit::provider::{Reply, Server, anthropic, openai};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tracing::Level;
 
@@ -224,6 +227,44 @@ async fn a_model_that_falls_silent_is_given_up_and_asked_again() {
     assert!(error.message.contains("silent for more than 20 s"), "{}", error.message);
     server.closed().await;
     assert_eq!(text(&events(run).await), "Hello.");
+}
+
+/// A server that takes the request and says nothing at all.
+#[tokio::test]
+async fn a_server_that_never_answers_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let options = ModelOptions {
+        base_url: Some(url),
+        api_key: Some(ApiKey::new(KEY)),
+        ..ModelOptions::default()
+    };
+    let guardrails = AgentGuardrails { llm_max_retries: 0, ..AgentGuardrails::default() };
+    let clock = SetClock::new();
+    let agent = Agent::builder_with(named_model(OPENAI, &options).unwrap()).keys(keys());
+    let agent = agent.guardrails(guardrails).clock(Arc::new(clock.clone())).build().unwrap();
+    let mut run = agent.run("Hello?");
+    assert_eq!(run.next().await.unwrap().tag(), "state_snapshot");
+    let mut asked = vec![0; 1];
+    let mut stream = tokio::select! {
+        event = run.next() => panic!("{event:?}"),
+        stream = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut asked).await.unwrap();
+            stream
+        } => stream,
+    };
+    let event = next_after(&mut run, || clock.advance(Duration::from_secs(30))).await;
+    let Some(AgentEvent::Error(stalled)) = event else { panic!("{event:?}") };
+    assert_eq!(stalled.error_type.as_deref(), Some("stalled"));
+    // A step that fails has no events of its own before the last snapshot.
+    let event = next_after(&mut run, || clock.advance(Duration::from_secs(30))).await;
+    assert_eq!(event.unwrap().tag(), "state_snapshot");
+    let rest = events(run).await;
+    let Some(AgentEvent::Handoff(handoff)) = rest.last() else { panic!("{rest:?}") };
+    assert!(handoff.rationale.contains("the answer took more than 60 s"), "{handoff:?}");
+    // Its connection is closed.
+    stream.read_to_end(&mut asked).await.unwrap();
 }
 
 #[tokio::test]

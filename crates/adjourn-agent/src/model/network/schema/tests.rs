@@ -155,6 +155,27 @@ fn definitions_that_hold_together_are_sent_once() {
     assert_eq!(folded["properties"]["o"], json!({ "allOf": all }));
 }
 
+/// A provider that follows references refuses a schema with one that leads nowhere.
+#[test]
+fn what_other_parts_refer_to_is_kept_beside_definitions_of_that_name() {
+    let own = json!({ "type": "integer" });
+    let folded = object_schema(&json!({
+        "not": { "properties": { "a": { "type": "string" } } },
+        "anyOf": [{ "properties": { "b": { "$ref": "#/not/properties/a" } } }],
+        "properties": { "c": { "$ref": "#/$defs/alternatives" }, "d": { "$ref": "#/anyOf/0" } },
+        "$defs": { "alternatives": own },
+    }));
+    for (name, found) in [
+        ("b", Some(json!({ "type": "string" }))),
+        ("c", Some(own)),
+        ("d", Some(json!({ "properties": { "b": folded["properties"]["b"] } }))),
+    ] {
+        let reference = folded["properties"][name]["$ref"].as_str().unwrap();
+        let there = folded.pointer(reference.strip_prefix('#').unwrap()).cloned();
+        assert_eq!(there, found, "{name}: {reference} in {folded}");
+    }
+}
+
 #[test]
 fn what_one_alternative_defines_does_not_narrow_what_all_have() {
     let folded = object_schema(&json!({
