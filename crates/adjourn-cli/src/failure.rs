@@ -90,6 +90,17 @@ impl Failure {
         self
     }
 
+    /// Says what helps besides.
+    #[must_use]
+    pub fn hint_too(self, hint: impl Into<String>) -> Self {
+        let hint = hint.into();
+        let both = match &self.hint {
+            Some(first) => format!("{first}; {hint}"),
+            None => hint,
+        };
+        self.hint(both)
+    }
+
     /// Says the same in other words.
     #[must_use]
     pub fn rewritten(self, words: impl Fn(&str) -> String) -> Self {

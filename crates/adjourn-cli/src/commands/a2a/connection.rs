@@ -261,7 +261,7 @@ impl Events {
 /// Says of a message that may have been taken how it is sent again.
 pub fn may_be_taken(ask: &Ask<'_>, failure: Failure) -> Failure {
     match ask {
-        Ask::Send { message } | Ask::Stream { message } => failure.hint(format!(
+        Ask::Send { message } | Ask::Stream { message } => failure.hint_too(format!(
             "the message may have been taken; --message-id {} makes a retry harmless",
             message.id
         )),

@@ -17,6 +17,7 @@ fn takes_all() -> FakePeer {
         "" => {
             let mut card = plain_card(url);
             card["capabilities"]["supportsPause"] = json!(true);
+            card["capabilities"]["resumeCauses"] = json!(["condition_fired", "timeout"]);
             object(&card)
         }
         "tasks/pause" => result(&json!({ "taskId": "t", "state": "paused-by-client" })),
