@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use adjourn::core::limits::NAME_BYTES;
-use adjourn::driver::{Block, Message as Entry, Role};
+use adjourn::driver::{Block, Message as Entry, Role, write_in_order};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -265,26 +265,26 @@ pub struct WrittenMessage<'a> {
 pub(crate) struct WordsMark(u64);
 
 impl WordsMark {
-    /// Makes the mark of what an entry says, digests left out.
+    /// Makes the mark of what an entry says, digests left out. Values are the same in whatever order
+    /// their fields come.
     pub(crate) fn of(entry: &Entry) -> Self {
-        let mut hasher = DefaultHasher::new();
-        for block in senders_blocks(entry) {
-            block.to_value().to_string().hash(&mut hasher);
+        let mut said = Vec::new();
+        for part in parts_of(entry) {
+            let part = serde_json::to_value(part.written(Version::V10)).unwrap_or_default();
+            write_in_order(&part, &mut said);
         }
+        let mut hasher = DefaultHasher::new();
+        said.hash(&mut hasher);
         Self(hasher.finish())
     }
 }
 
-/// Returns the blocks of an entry that its sender has said.
-fn senders_blocks(entry: &Entry) -> impl Iterator<Item = &Block> {
-    let is_digest =
-        |block: &Block| block.fields().get("_meta").is_some_and(|meta| meta.get(DIGEST).is_some());
-    entry.blocks.iter().filter(move |block| !is_digest(block))
-}
-
 /// Returns the parts of what an entry says, thoughts and digests left out.
 pub(crate) fn parts_of(entry: &Entry) -> Vec<Part> {
-    let parts: Vec<_> = senders_blocks(entry).filter_map(Part::of_block).collect();
+    let is_digest =
+        |block: &Block| block.fields().get("_meta").is_some_and(|meta| meta.get(DIGEST).is_some());
+    let said = entry.blocks.iter().filter(|block| !is_digest(block));
+    let parts: Vec<_> = said.filter_map(Part::of_block).collect();
     match &entry.structured {
         Some(value) if parts.is_empty() => vec![Part::data(value.clone())],
         _ => parts,

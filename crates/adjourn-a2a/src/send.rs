@@ -376,7 +376,6 @@ fn check_context(message: &Sent) -> Result<(), Error> {
     }
 }
 
-/// Refuses a message that was taken before, and whose task is not there any more.
 impl Sent {
     /// Refuses a message that says something else than the one that was taken under its id: it would
     /// be lost.
@@ -391,6 +390,7 @@ impl Sent {
     }
 }
 
+/// Refuses a message that was taken before, and whose task is not there any more.
 fn began_what_is_gone(message: &Sent) -> Error {
     let id: String = message.id.chars().take(80).collect();
     let problem =

@@ -224,7 +224,8 @@ pub struct Environment {
 pub struct McpValues {
     /// Environment variables of its process, by name.
     pub variables: BTreeMap<String, String>,
-    /// Headers of requests to it, by name.
+    /// Headers of requests to it, by name; and the secrets of its address, by the names that
+    /// [`mcp_address`](crate::mcp_address) keeps them by.
     pub headers: BTreeMap<String, String>,
 }
 

@@ -19,7 +19,7 @@ pub fn signature(call: &CallContent) -> String {
     let mut text = Vec::with_capacity(ARGUMENTS_BYTES);
     match &call.arguments {
         Value::Null => text.extend(b"{}"),
-        arguments => write(arguments, &mut text),
+        arguments => write_in_order(arguments, &mut text),
     }
     let digest = Digest::of(&text);
     let mut signature = limits::excerpt(&call.tool, NAME_BYTES);
@@ -31,8 +31,9 @@ pub fn signature(call: &CallContent) -> String {
     signature
 }
 
-/// Writes a value as JSON, with the names of every object in order.
-fn write(value: &Value, text: &mut Vec<u8>) {
+/// Writes a value as JSON, with the names of every object in order: values that are equal are written
+/// alike.
+pub fn write_in_order(value: &Value, text: &mut Vec<u8>) {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
@@ -44,7 +45,7 @@ fn write(value: &Value, text: &mut Vec<u8>) {
                 }
                 write_plain(name, text);
                 text.push(b':');
-                write(value, text);
+                write_in_order(value, text);
             }
             text.push(b'}');
         }
@@ -54,7 +55,7 @@ fn write(value: &Value, text: &mut Vec<u8>) {
                 if index > 0 {
                     text.push(b',');
                 }
-                write(value, text);
+                write_in_order(value, text);
             }
             text.push(b']');
         }

@@ -1,22 +1,14 @@
-//! Addresses of servers: what of one is a secret, and where that is kept.
-//!
-//! The values of a query whose names say that they are secrets are kept as those of headers are, by
-//! their names behind [`QUERY`]. Where one belongs, the address has [`LEFT_OUT`], which no address can
-//! have there. Other values choose what a server offers, and tools may have to say them.
+//! Addresses of servers that are read from a file or from a client: what of one is a secret, and where
+//! that is kept; see [`mcp_address`](adjourn_driver::mcp_address).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use adjourn_driver::is_secret_name;
+use adjourn_driver::mcp_address::{KeptNames, LEFT_OUT, Piece, QUERY, pieces};
 use reqwest::Url;
 
 use super::values::{McpValue, is_no_secret};
-
-/// What stands before the name of a value that belongs into the query of an address: no header's name
-/// begins with it.
-pub(super) const QUERY: char = '?';
-/// What stands in an address for a value of its query.
-const LEFT_OUT: &str = "…";
 
 /// Returns whether an address has a user or a password in it.
 pub(super) fn has_credentials(address: &str) -> bool {
@@ -34,7 +26,7 @@ pub(super) fn without_values(
     expands: bool,
     values: &mut BTreeMap<String, McpValue>,
 ) -> String {
-    let (mut kept, mut names) = (String::new(), BTreeSet::new());
+    let (mut kept, mut names) = (String::new(), KeptNames::default());
     for piece in pieces(address, expands) {
         let (name, value) = match piece {
             Piece::Value { name, value }
@@ -55,7 +47,7 @@ pub(super) fn without_values(
             value if expands => McpValue::Template(value.to_owned()),
             value => McpValue::Text(value.to_owned()),
         };
-        values.insert(kept_as(name, &mut names), value);
+        values.insert(names.next(name), value);
         kept.push_str(LEFT_OUT);
     }
     kept
@@ -69,11 +61,11 @@ pub(super) fn with_values(
     values: &mut BTreeMap<String, String>,
     mut put: impl FnMut(&str) -> String,
 ) -> String {
-    let (mut whole, mut names) = (String::new(), BTreeSet::new());
+    let (mut whole, mut names) = (String::new(), KeptNames::default());
     for piece in pieces(address, expands) {
         match piece {
             Piece::Value { name, value: LEFT_OUT } => {
-                let value = values.get(&kept_as(name, &mut names));
+                let value = values.get(&names.next(name));
                 whole.push_str(value.map_or("", String::as_str));
             }
             Piece::Value { value: text, .. } | Piece::Text(text) => whole.push_str(&put(text)),
@@ -92,58 +84,6 @@ pub(super) fn query_secrets(address: &str) -> Vec<String> {
     let url = Url::parse(address).ok();
     let read = url.iter().flat_map(Url::query_pairs).filter(|(name, _)| is_secret_name(name));
     written.chain(read.map(|(_, value)| Cow::into_owned(value))).collect()
-}
-
-/// Returns the name that a value is kept by. Of several with one name, each gets its own.
-fn kept_as(name: &str, names: &mut BTreeSet<String>) -> String {
-    let mut kept = format!("{QUERY}{name}");
-    while !names.insert(kept.clone()) {
-        kept.push('+');
-    }
-    kept
-}
-
-/// A part of an address.
-enum Piece<'a> {
-    Text(&'a str),
-    /// A value of its query, and the value's name, which is in the text before it.
-    Value {
-        name: &'a str,
-        value: &'a str,
-    },
-}
-
-/// Takes an address apart.
-fn pieces(address: &str, expands: bool) -> Vec<Piece<'_>> {
-    let (place, mut rest) = until(address, &['?', '#'], expands);
-    let mut pieces = vec![Piece::Text(place)];
-    while rest.starts_with(['?', '&']) {
-        let (mark, behind) = rest.split_at(1);
-        let (part, after) = until(behind, &['&', '#'], expands);
-        let (name, value) = until(part, &['='], expands);
-        pieces.extend([Piece::Text(mark), Piece::Text(name)]);
-        if let Some(value) = value.strip_prefix('=') {
-            pieces.push(Piece::Text("="));
-            pieces.extend(Some(Piece::Value { name, value }).filter(|_| !value.is_empty()));
-        }
-        rest = after;
-    }
-    pieces.push(Piece::Text(rest));
-    pieces
-}
-
-/// Splits a text before the first of these characters that is in no template.
-fn until<'a>(text: &'a str, marks: &[char], expands: bool) -> (&'a str, &'a str) {
-    let mut from = 0;
-    loop {
-        let rest = text.get(from..).unwrap_or_default();
-        let Some(mark) = rest.find(marks) else { return (text, "") };
-        let template = rest.find("${").filter(|at| expands && *at < mark);
-        match template.and_then(|at| Some(at + rest.get(at..)?.find('}')?)) {
-            Some(end) => from += end,
-            None => return text.split_at(from + mark),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use adjourn_driver::mcp_address::QUERY;
 use adjourn_driver::{Environment, McpValues};
 use serde_json::{Map, Value, json};
 
-use super::address::{QUERY, query_secrets, with_values, without_values};
+use super::address::{query_secrets, with_values, without_values};
 use super::source::McpSource;
 use super::values::{McpValue, Secrets, expand, header_variable, is_no_secret, put_in, resolve};
 use crate::tool::ToolSource;

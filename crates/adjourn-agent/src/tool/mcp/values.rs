@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use adjourn_driver::Environment;
+use adjourn_driver::mcp_address::QUERY;
 use serde_json::Value;
 
-use super::address::QUERY;
 use crate::tool::process::OF_HEADERS;
 
 /// What may stand before a variable in a header without being a secret.
