@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use adjourn_core::carry::Usage;
-use adjourn_core::command::{
-    CallResult, Dispatch, FinishStep, Owned, ReturnCalls, ReturnedCall, StepEnd,
-};
+use adjourn_core::command::{CallResult, Dispatch, Owned, ReturnCalls, ReturnedCall};
 use adjourn_core::ledger::{CallId, CallState, OpenCall};
 use adjourn_core::{Command, Rejected};
-use adjourn_driver::told::{digests, fates};
+use adjourn_driver::told::digests;
 use adjourn_driver::{
     Call, CallPart, Driver as _, Environment, Message, PermissionAnswer, PermissionRequest,
     Returned,
@@ -125,15 +123,7 @@ impl MemoryHost {
         let StartingCall { content, always } = call;
         let (id, tool) = (content.id.clone(), content.tool.clone());
         let dispatch = Dispatch { epoch: self.session.epoch, calls: vec![id.clone()], always };
-        match self.commit(Command::Dispatch(dispatch), Vec::new()) {
-            // Nothing may start any more: the step ends here, and the calls are answered so.
-            Err(Rejected::Stopping { .. }) => {
-                self.tell_tool(&id, &tool, ToolStatus::NotRun, None).await;
-                self.leave_starting().await;
-                return self.finish_where_it_is();
-            }
-            done => done?,
-        }
+        self.commit(Command::Dispatch(dispatch), Vec::new())?;
         let mut parts = self.driver.call(Call {
             session: Arc::clone(&self.session),
             content,
@@ -148,13 +138,6 @@ impl MemoryHost {
             Poll::Ready(part) => self.take_part(index, part).await,
             Poll::Pending => Ok(()),
         }
-    }
-
-    fn finish_where_it_is(&mut self) -> Result<(), Rejected> {
-        let said = fates(&self.session);
-        let step = StepEnd { entries: digests(&said), ..StepEnd::default() };
-        let finish = FinishStep { epoch: self.session.epoch, step, ends: None, next: false };
-        self.commit(Command::FinishStep(finish), said)
     }
 
     /// Waits until a call says something or comes back.

@@ -204,6 +204,39 @@ async fn calls_with_one_index_and_other_ids_are_other_calls() {
 }
 
 #[tokio::test]
+async fn calls_with_one_index_and_no_id_are_other_calls_and_one_id_under_several_is_one() {
+    let finished = || Ok(ModelPart::Finished(FinishReason::ToolCalls));
+    let piece = |name: &str, arguments: &str| call_piece(0, Some(""), Some(name), arguments);
+    let nameless = [
+        piece("lookup", "{\"n\":"),
+        // Some servers repeat the name.
+        piece("lookup", "\"}{\"}"),
+        piece("lookup", ""),
+        piece("lookup", "{\"n\":2}"),
+        piece("see", "{}"),
+    ];
+    assert_eq!(
+        heard_of(nameless.into_iter().chain(done())).await,
+        [
+            call("call_0", "lookup", "{\"n\":\"}{\"}"),
+            call("call_1", "lookup", "{\"n\":2}"),
+            call("call_2", "see", "{}"),
+            finished()
+        ]
+    );
+    let again = [
+        call_piece(0, Some("a"), Some("lookup"), "{\"n\""),
+        call_piece(1, Some("a"), Some("lookup"), "{\"n\":1}"),
+        call_piece(2, Some("a"), Some("lookup"), "{\"n\":1}"),
+        call_piece(3, Some("b"), Some("lookup"), "{\"n\":1}"),
+    ];
+    assert_eq!(
+        heard_of(again.into_iter().chain(done())).await,
+        [call("a", "lookup", "{\"n\":1}"), call("b", "lookup", "{\"n\":1}"), finished()]
+    );
+}
+
+#[tokio::test]
 async fn calls_without_an_index_are_heard() {
     let finished = || Ok(ModelPart::Finished(FinishReason::ToolCalls));
     let piece = |id: Option<&str>, name: Option<&str>, arguments: &str| json!({ "id": id, "function": { "name": name, "arguments": arguments } });
@@ -214,6 +247,16 @@ async fn calls_without_an_index_are_heard() {
     ];
     assert_eq!(
         heard_of(by_id.into_iter().chain(done())).await,
+        [call("a", "lookup", "{\"n\":1}"), call("b", "lookup", "{\"n\":2}"), finished()]
+    );
+    // A piece with an id belongs to the call with that id, whichever was the last.
+    let mixed = [
+        call_entries(json!([piece(Some("a"), Some("lookup"), "{\"n\"")])),
+        call_entries(json!([piece(Some("b"), Some("lookup"), "{\"n\":2")])),
+        call_entries(json!([piece(Some("a"), None, ":1}"), piece(Some("b"), None, "}")])),
+    ];
+    assert_eq!(
+        heard_of(mixed.into_iter().chain(done())).await,
         [call("a", "lookup", "{\"n\":1}"), call("b", "lookup", "{\"n\":2}"), finished()]
     );
     // Those without an id get ones that no other call of the answer has.

@@ -1,5 +1,6 @@
 //! The calls of an answer in the format of `OpenAI`, put together from their pieces.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use genai::chat::ToolCall;
@@ -11,6 +12,8 @@ pub(super) struct Calls {
     begun: Vec<Begun>,
     /// The call that the pieces with an index belong to: its place in `begun`.
     indexed: HashMap<u64, usize>,
+    /// The calls by their ids.
+    named: HashMap<String, usize>,
 }
 
 /// A call as far as it has come.
@@ -18,46 +21,87 @@ pub(super) struct Calls {
 struct Begun {
     id: String,
     name: String,
-    arguments: String,
+    arguments: Arguments,
+}
+
+/// The arguments of a call as far as they have come.
+#[derive(Debug, Default)]
+struct Arguments {
+    text: String,
+    /// How many objects and lists are open.
+    depth: usize,
+    /// Whether a text is open, and whether its next letter is escaped.
+    quoted: bool,
+    escaped: bool,
+}
+
+impl Arguments {
+    fn push(&mut self, piece: &str) {
+        for letter in piece.chars() {
+            match letter {
+                _ if self.escaped => self.escaped = false,
+                '\\' if self.quoted => self.escaped = true,
+                '"' => self.quoted = !self.quoted,
+                '{' | '[' if !self.quoted => self.depth += 1,
+                '}' | ']' if !self.quoted => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        self.text.push_str(piece);
+    }
+
+    /// Returns whether they are an object to its end: what comes behind it belongs to another call.
+    fn are_whole(&self) -> bool {
+        self.depth == 0 && !self.quoted && self.text.trim_end().ends_with('}')
+    }
 }
 
 impl Calls {
     /// Takes a piece of a call: an entry of `delta.tool_calls`.
     ///
-    /// - One with an index belongs to the call with that index, unless it brings a name together with
-    ///   another id: there are servers that give every call the same index.
-    /// - One without an index goes on with the last call, unless it brings another id, or a name and
-    ///   no id.
+    /// - One with an index belongs to the call with that index. There are servers that give every call
+    ///   the same index: a name begins another call if it comes with another id, or without one behind
+    ///   arguments that are whole.
+    /// - One without an index belongs to the call with its id. Without an id it goes on with the last
+    ///   call, unless it brings a name and does not come amid the arguments of a call of that name.
     pub(super) fn take(&mut self, index: Option<u64>, piece: &Value) {
         let function = piece.get("function");
-        let id = text(piece.get("id"));
-        let name = text(function.and_then(|function| function.get("name")));
-        let at = match index {
-            Some(index) => self.indexed.get(&index).copied(),
-            None => self.begun.len().checked_sub(1),
+        let (id, name) = (text(piece.get("id")), text(function.and_then(|f| f.get("name"))));
+        let arguments = match function.and_then(|function| function.get("arguments")) {
+            Some(Value::String(arguments)) => Cow::Borrowed(arguments.as_str()),
+            None | Some(Value::Null) => Cow::Borrowed(""),
+            // There are servers that write them as they are.
+            Some(arguments) => Cow::Owned(arguments.to_string()),
         };
-        let begins = match (at.and_then(|at| self.begun.get(at)), index) {
-            (None, Some(_)) => function.is_some() || id.is_some(),
-            (None, None) => name.is_some() || id.is_some(),
-            (Some(call), Some(_)) => {
-                name.is_some() && id.is_some_and(|id| !call.id.is_empty() && call.id != id)
+        let at = match (index, id) {
+            (Some(index), _) => self.indexed.get(&index).copied(),
+            (None, Some(id)) => self.named.get(id).copied(),
+            (None, None) => self.begun.len().checked_sub(1),
+        };
+        let begins = match (at.and_then(|at| self.begun.get(at)), index, id) {
+            (None, Some(_), _) => function.is_some() || id.is_some(),
+            (None, None, _) => name.is_some() || id.is_some(),
+            (Some(call), Some(_), Some(id)) => {
+                name.is_some() && !call.id.is_empty() && call.id != id
             }
-            (Some(call), None) => id.map_or(name.is_some(), |id| call.id != id),
+            (Some(call), Some(_), None) => name.is_some_and(|name| {
+                call.arguments.are_whole() && (call.name != name || !arguments.is_empty())
+            }),
+            (Some(_), None, Some(_)) => false,
+            (Some(call), None, None) => name.is_some_and(|name| {
+                call.name != name || call.arguments.are_whole() || call.arguments.text.is_empty()
+            }),
         };
-        let at = if begins { Some(self.begin(index)) } else { at };
-        let Some(call) = at.and_then(|at| self.begun.get_mut(at)) else { return };
+        let Some(at) = (if begins { Some(self.begin(index)) } else { at }) else { return };
+        let Some(call) = self.begun.get_mut(at) else { return };
         if let Some(id) = id.filter(|_| call.id.is_empty()) {
             id.clone_into(&mut call.id);
+            self.named.insert(id.to_owned(), at);
         }
         if let Some(name) = name {
             name.clone_into(&mut call.name);
         }
-        match function.and_then(|function| function.get("arguments")) {
-            Some(Value::String(arguments)) => call.arguments.push_str(arguments),
-            None | Some(Value::Null) => {}
-            // There are servers that write them as they are.
-            Some(arguments) => call.arguments.push_str(&arguments.to_string()),
-        }
+        call.arguments.push(&arguments);
     }
 
     /// Begins a call, and returns its place.
@@ -71,19 +115,35 @@ impl Calls {
     }
 
     /// Returns the calls in the order in which they began. One without an id gets one that no other
-    /// call of the answer has.
+    /// call of the answer has. Of copies the one that has come furthest is left: there are servers that
+    /// say one call again under other indexes.
     pub(super) fn whole(self) -> Vec<ToolCall> {
-        let taken: HashSet<String> = self.begun.iter().map(|call| call.id.clone()).collect();
+        let mut furthest: HashMap<(&str, &str), &Begun> = HashMap::new();
+        for call in self.begun.iter().filter(|call| !call.id.is_empty()) {
+            let known = furthest.entry((&call.id, &call.name)).or_insert(call);
+            if call.arguments.text.len() > known.arguments.text.len() {
+                *known = call;
+            }
+        }
+        let is_copy = |call: &&Begun| {
+            let other = furthest.get(&(call.id.as_str(), call.name.as_str()));
+            other.is_some_and(|other| {
+                !std::ptr::eq(*other, *call)
+                    && other.arguments.text.starts_with(&call.arguments.text)
+            })
+        };
+        let taken: HashSet<&str> = self.begun.iter().map(|call| call.id.as_str()).collect();
         let mut numbers = 0_usize..;
-        let calls = self.begun.into_iter().map(|Begun { id, name, arguments }| {
+        let calls = self.begun.iter().filter(|call| !is_copy(call)).map(|call| {
+            let Begun { id, name, arguments } = call;
             // There are more numbers than calls.
-            let mut free = numbers.by_ref().map(numbered).filter(|id| !taken.contains(id));
-            let call_id = if id.is_empty() { free.next().unwrap_or_default() } else { id };
-            let fn_arguments = match arguments.trim() {
+            let mut free = numbers.by_ref().map(numbered).filter(|id| !taken.contains(&**id));
+            let call_id = if id.is_empty() { free.next().unwrap_or_default() } else { id.clone() };
+            let fn_arguments = match arguments.text.trim() {
                 "null" => Value::Null,
-                _ => Value::String(arguments),
+                _ => Value::String(arguments.text.clone()),
             };
-            ToolCall { call_id, fn_name: name, fn_arguments, thought_signatures: None }
+            ToolCall { call_id, fn_name: name.clone(), fn_arguments, thought_signatures: None }
         });
         calls.collect()
     }
