@@ -1,15 +1,16 @@
 //! How a session comes into a store: created, or taken in from a portable record.
 
 use adjourn_core::actor::Actor;
-use adjourn_core::event::SessionImported;
+use adjourn_core::event::{SessionImported, What};
+use adjourn_core::id::Handle;
 use adjourn_core::journal::{Decision, Entry, Given};
-use adjourn_core::session::{Fate, PastSuspension, State};
+use adjourn_core::session::{Fate, State};
 use adjourn_core::{Event, Facts, Founding, Rejected, Session, limits};
 use adjourn_record::chain::Tip;
 
 use super::{Done, Transaction, unencodable};
-use crate::error::CommandError;
-use crate::fold::damaged;
+use crate::error::{CommandError, Error};
+use crate::fold::{damaged, decode};
 use crate::query::{label_mark, marks, name_mark, record_mark};
 use crate::rows::{EntryNo, SessionNo, SessionRow, TenantNo};
 
@@ -93,13 +94,11 @@ impl Transaction<'_> {
         imported: &SessionImported,
     ) -> Result<(), CommandError> {
         let (handle, session) = (imported.from.handle, here.id);
-        let is_resumed =
-            |past: &PastSuspension| past.handle == handle && matches!(past.fate, Fate::Resumed(_));
         match self.load(here) {
-            Ok(here) if here.past.iter().any(is_resumed) => {
+            Ok(state) if self.went_on(here, &state, handle)? => {
                 Err(Rejected::AlreadyConsumed { handle, session }.into())
             }
-            Ok(here) if !matches!(here.state, State::Ended(_)) => {
+            Ok(state) if !matches!(state.state, State::Ended(_)) => {
                 Err(Rejected::OpenHere { handle, session }.into())
             }
             Ok(_) => Ok(()),
@@ -111,6 +110,31 @@ impl Transaction<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns whether a suspension of a session was resumed. A session remembers the last ones; its
+    /// journal has all.
+    fn went_on(
+        &mut self,
+        row: &SessionRow,
+        session: &Session,
+        handle: Handle,
+    ) -> Result<bool, Error> {
+        if let Some(past) = session.past.iter().find(|past| past.handle == handle) {
+            return Ok(matches!(past.fate, Fate::Resumed(_)));
+        }
+        let mut next = Some(row.head).filter(|_| session.past.len() >= limits::CONSUMED);
+        while let Some(no) = next {
+            let entry = self.rows.entry(no)?;
+            let Some((prev, body)) = entry.and_then(|entry| Some((entry.prev, entry.body?))) else {
+                break;
+            };
+            match decode(row.id, &body)?.event.what {
+                What::Resumed(resumed) if resumed.resumption.handle == handle => return Ok(true),
+                _ => next = prev,
+            }
+        }
+        Ok(false)
     }
 
     /// Writes the first entry of a session, what it is found by, and what it has answered as another

@@ -191,7 +191,12 @@ async fn a_record_is_not_taken_in_where_its_session_has_gone_on() {
     let record = here.session(id).export().await.unwrap().record;
     let copy = open(directory.path(), "copy.db", keys(), &clock).await;
     copy.session(id).resume().await.unwrap();
-    for closes in [false, true] {
+    for (suspends, closes) in [(0, false), (40, false), (0, true)] {
+        // More than a session remembers.
+        for _ in 0..suspends {
+            copy.session(id).suspend().await.unwrap();
+            copy.session(id).resume().await.unwrap();
+        }
         if closes {
             copy.session(id).close().await.unwrap();
         }
