@@ -16,10 +16,10 @@ use crate::problem::Problem;
 
 /// How far a request's body may fall behind the pace: how long a peer may take to begin, or stop sending.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// The pace at which a body has to arrive, in bytes a second: a quarter of a megabit, so that a slow
-/// line can send the longest body, and a peer that sends a byte now and then holds nothing for longer
-/// than one that sends none.
-const BODY_PACE: u64 = 32 * 1024;
+/// The pace at which a body has to arrive, in bytes a second: a megabit, so that a slow line can send
+/// the longest body, and a peer that sends a byte now and then holds nothing for longer than one that
+/// sends none. A server that stops waits for bodies that come in.
+const BODY_PACE: u64 = 128 * 1024;
 /// How much of bodies there is at once, over all connections. Each takes as much as has arrived of
 /// it, so that slow ones keep little from others.
 const BODIES_BYTES: usize = 64 * 1024 * 1024;
@@ -146,12 +146,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_keeps_pace_arrives_however_long_it_takes() {
-        // A line of 0.3 megabit, which takes seven minutes for the longest body.
-        let pieces = vec![(Duration::from_millis(1600), 64 * 1024); 256];
-        assert_eq!(read(pieces, true).await, (Ok(MOST), 409));
+        // A line of 1.3 megabits, which takes well over a minute for the longest body.
+        let pieces = vec![(Duration::from_millis(400), 64 * 1024); 256];
+        assert_eq!(read(pieces, true).await, (Ok(MOST), 102));
         // One that pauses goes on where it was.
-        let pieces = vec![(Duration::from_secs(29), MIB); 8];
-        assert_eq!(read(pieces, true).await, (Ok(8 * MIB), 232));
+        let pieces = vec![(Duration::from_secs(29), 4 * MIB); 4];
+        assert_eq!(read(pieces, true).await, (Ok(MOST), 116));
     }
 
     #[tokio::test(start_paused = true)]
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(read(Vec::new(), false).await, (refused, 30));
         let drops = vec![(Duration::from_secs(1), 1); 600];
         assert_eq!(read(drops, false).await, (refused, 30), "drops are worth nothing");
-        let slow = vec![(Duration::from_secs(1), 16 * 1024); 600];
+        let slow = vec![(Duration::from_secs(1), 64 * 1024); 600];
         assert_eq!(read(slow, false).await, (refused, 59), "at half the pace");
         // What has come fast is no credit: the room that it takes is given back as soon.
         let stops = vec![(Duration::ZERO, MIB); 15];

@@ -125,7 +125,7 @@ async fn a_message_that_pauses_and_is_sent_again_when_the_task_works_on_is_answe
     assert_eq!(sent["status"]["state"], "paused-by-client");
     peer.result("tasks/resume", json!({ "taskId": task })).await;
     fixture.until_in_flight(session.id(), "deploy").await;
-    let again = answered(&peer, "message/send", pausing(&task), 0..5).await;
+    let again = answered(&peer, "message/send", pausing(&task), 0..20).await;
     assert_eq!(again["status"]["state"], "working");
     fixture.pass_until(session.id(), "idle").await;
     host.stop().await;
