@@ -44,6 +44,8 @@ pub(crate) fn read(path: &str, part: &Value, version: Version) -> Result<Block, 
             let words = words.as_str().ok_or_else(|| wrong(".text", "expected a text"))?;
             (json!({ "type": "text", "text": words }), false)
         } else if let Some(data) = text(&["raw", "bytes", "fileWithBytes"]).transpose()? {
+            // A provider refuses each request with what is none, and with it all of the conversation.
+            let data = base64(&data).ok_or_else(|| wrong(".raw", "expected Base64"))?;
             let kind = media.and_then(|media| media.split('/').next());
             let block = match kind {
                 Some("image" | "audio") => {
@@ -102,6 +104,20 @@ enum Content {
     Raw(String),
     Url(String),
     Data(Value),
+}
+
+/// Returns Base64 as RFC 4648 has it, with its padding; nothing if it is none. ProtoJSON takes the
+/// alphabet of URLs, too, and no padding; others break it into lines.
+fn base64(text: &str) -> Option<String> {
+    let mut data: String = text.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
+    data.truncate(data.trim_end_matches('=').len());
+    data = data.replace('-', "+").replace('_', "/");
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    if !data.bytes().all(is_digit) || data.len() % 4 == 1 {
+        return None;
+    }
+    data.push_str(["", "", "==", "="].get(data.len() % 4)?);
+    Some(data)
 }
 
 impl Part {
@@ -373,6 +389,8 @@ mod tests {
             (json!({}), "parts[0]"),
             (json!({ "text": 1 }), "parts[0].text"),
             (json!({ "raw": 1 }), "parts[0].raw"),
+            (json!({ "raw": "!!! no Base64" }), "parts[0].raw"),
+            (json!({ "raw": "AAAAA" }), "parts[0].raw"),
             (json!({ "kind": "file", "file": {} }), "parts[0]"),
         ] {
             assert_eq!(
@@ -386,5 +404,23 @@ mod tests {
     #[test]
     fn a_thought_is_not_told() {
         assert_eq!(Part::of_block(&Block::thought("hm")), None);
+    }
+
+    #[test]
+    fn base64_is_taken_as_protojson_and_mail_spell_it() {
+        for (given, kept) in [
+            ("", ""),
+            ("AAAA", "AAAA"),
+            ("AAA", "AAA="),
+            ("AA", "AA=="),
+            ("AA==", "AA=="),
+            ("-_-_", "+/+/"),
+            ("AA\r\nAA\n", "AAAA"),
+        ] {
+            assert_eq!(base64(given).as_deref(), Some(kept), "{given}");
+        }
+        for wrong in ["A", "AAAAA", "A=AA", "A*AA", "\u{e9}AAA"] {
+            assert_eq!(base64(wrong), None, "{wrong}");
+        }
     }
 }
