@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Pause {
 
 impl Pause {
     /// The word that is shown as the reason of a pause that no client made.
-    pub(crate) const HOST_INTERRUPTED: &str = "host_interrupted";
+    pub const HOST_INTERRUPTED: &str = "host_interrupted";
 
     /// Returns whether a client wants this pause: then only that client's ways end it.
     pub fn is_clients(&self) -> bool {

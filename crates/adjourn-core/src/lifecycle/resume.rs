@@ -213,8 +213,9 @@ pub(super) fn budget_allows(
     }
     let raised = added.is_some_and(|added| added.is_to_spend());
     let budget = session.budget.raised(added.unwrap_or_default());
-    let used_up = budget.used_up(&session.totals);
-    if !raised || !used_up.is_empty() {
+    if !raised || !budget.used_up(&session.totals).is_empty() {
+        // What is refused adds nothing.
+        let used_up = session.budget.used_up(&session.totals);
         return Err(Rejected::BudgetNotRaised { session: session.id, used_up });
     }
     Ok(())
