@@ -50,7 +50,7 @@ pub struct Run {
     /// Return when the session parks
     #[arg(short, long)]
     pub detach: bool,
-    /// Leave the session open for further prompts when its run is over
+    /// Leave the session open for further prompts when its run is over; one that failed stays open
     #[arg(short, long)]
     pub keep: bool,
     #[command(flatten)]

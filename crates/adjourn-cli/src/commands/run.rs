@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjourn::core::id::SessionId;
-use adjourn::core::session::{Phase, State};
+use adjourn::core::session::{Outcome, Phase, State};
 use adjourn::core::{Founding, Rejected, Session};
 
 use crate::arguments::Run;
@@ -127,12 +127,16 @@ pub async fn run(settings: &Settings, run: Run, output: &Output) -> Result<(), F
         let ended = matches!(session.state, State::Ended(_));
         if ended || number == runs || outcome(&session).is_err() {
             let stopped = stop(working, &place, &mut signals, output).await;
-            if !ended && run.keep {
+            // Why a run failed may pass, and its session is what there is to go on from.
+            let failed =
+                session.last_run.as_ref().is_some_and(|last| last.outcome == Outcome::Failed);
+            let stays_open = !ended && (run.keep || failed);
+            if stays_open {
                 output
                     .talk(&format!("[it stays open; `adjourn prompt {id} TEXT` goes on with it]"));
             }
             // It has nothing more to do, however long its agent takes to end.
-            if !ended && !run.keep {
+            if !ended && !stays_open {
                 let closed = place.adjourn.session(id).close().await?;
                 // People were told that it is done; programs read the last state off the data.
                 if output.json {

@@ -269,7 +269,6 @@ fn a_run_for_programs_has_all_that_people_see_and_ends_with_the_end() {
         {"said":{"index":5,"revision":15,"at":"TIME","v":1,"role":"agent","blocks":[{"type":"text","text":"done"}],"step":1,"text":"done"}}
         {"sessionId":"sess:0","runId":"run:1","state":"idle","outcome":"completed","totals":{},"agent":"script"}
         {"sessionId":"sess:0","runId":"run:2","state":"idle","outcome":"failed","error":"the disk is full","totals":{},"agent":"script"}
-        {"sessionId":"sess:0","runId":"run:2","state":"ended","outcome":"failed","error":"the disk is full","totals":{},"agent":"script"}
         {"error":{"reason":"OTHER","message":"the run failed: the disk is full"}}
         ? 1
         $ adjourn log sess:0 --transcript --json

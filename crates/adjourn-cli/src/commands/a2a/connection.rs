@@ -175,7 +175,7 @@ impl Connection {
     }
 
     /// Waits for something as long as was said.
-    async fn in_time<T>(&self, what: impl Future<Output = T>) -> Result<T, Failure> {
+    pub async fn in_time<T>(&self, what: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::time::timeout(self.timeout, what).await.map_err(|_| {
             Failure::late(format!("{} has not answered in time", self.peer.name))
                 .hint("--timeout says how long to wait")
@@ -216,11 +216,16 @@ impl Connection {
             _ if ask.is_about_pauses() => look,
             _ => String::new(),
         };
+        // Without a code it is no answer of an agent's, and says nothing of what the agent did.
+        let is_unsure = refusal.code.is_none() && !refusal.is_unauthenticated();
         let mut failure = Failure::refused(refusal.reason, message);
         if let Some(code) = refusal.code {
             failure = failure.with("code", code);
         }
-        if hint.is_empty() { failure } else { failure.hint(hint) }
+        if !hint.is_empty() {
+            failure = failure.hint(hint);
+        }
+        if is_unsure { may_be_taken(ask, failure) } else { failure }
     }
 }
 

@@ -91,14 +91,12 @@ impl<'a> Following<'a> {
             return broke.map(|_| ());
         }
         // There is nothing to come back to.
-        match broke {
-            Ok(None) => Ok(()),
-            Ok(Some(why)) => {
-                let broke = Failure::other(format!("the connection broke: {why}"));
-                Err(may_be_taken(&ask, broke))
-            }
-            Err(left) => Err(may_be_taken(&ask, left)),
-        }
+        let failure = match broke {
+            Ok(None) => Failure::other("the stream ended without an answer"),
+            Ok(Some(why)) => Failure::other(format!("the connection broke: {why}")),
+            Err(left) => left,
+        };
+        Err(may_be_taken(&ask, failure))
     }
 
     /// Stays until the task is at its end or asks something, and says so.
@@ -206,9 +204,17 @@ impl<'a> Following<'a> {
         signals: &mut Signals,
     ) -> Result<Option<String>, Failure> {
         let binding = self.connection.peer.interface.binding;
+        // A stream begins with the task, but for one that goes on behind an event.
+        let mut begins = self.last_event.is_none();
         loop {
+            let next = async {
+                match begins {
+                    true => self.connection.in_time(events.next()).await,
+                    false => Ok(events.next().await),
+                }
+            };
             let ReadEvent { id, data } = tokio::select! {
-                next = events.next() => match next {
+                next = next => match next? {
                     Ok(Some(event)) => event,
                     Ok(None) => return Ok(None),
                     Err(why) => return Ok(Some(why)),
@@ -223,7 +229,7 @@ impl<'a> Following<'a> {
                 Ok(told) => told,
                 Err(refusal) => return Ok(Some(refusal.message)),
             };
-            self.broken = 0;
+            (self.broken, begins) = (0, false);
             self.last_event = id.or_else(|| self.last_event.take());
             for told in told.into_iter().chain(frame) {
                 self.tell(self.last_event.clone(), &Seen::read(&told));
@@ -363,9 +369,10 @@ impl<'a> Following<'a> {
 
     /// Says that the task is left alone, because a signal says so.
     pub fn left(&self, Ended(code): Ended) -> Failure {
-        let message = match self.seen.is_paused() {
-            true => "left; the task stays paused",
-            false => "left; the task goes on without you",
+        let message = match &self.seen.task {
+            None => "left; nothing was answered yet",
+            Some(_) if self.seen.is_paused() => "left; the task stays paused",
+            Some(_) => "left; the task goes on without you",
         };
         let failure = Failure::interrupted(code, message);
         match &self.seen.task {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use adjourn::core::carry::Limit;
+use adjourn::core::session::Pause;
 use adjourn_a2a::client::Seen;
 use serde_json::Value;
 
@@ -13,6 +15,8 @@ use crate::terminal::{Look, Output, marking_breaks, one_line, shorten};
 const WIDTH: usize = 10;
 /// The most of a trigger that is shown.
 const TRIGGER_CHARACTERS: usize = 48;
+/// What a resume needs besides where a budget is used up.
+const RAISE: &str = " --add-budget AMOUNTS";
 
 /// Says in a line where a task stands, and why.
 pub fn line(seen: &Seen) -> String {
@@ -39,7 +43,8 @@ pub fn standing(seen: &Seen, connection: &Connection) -> String {
     }
     if seen.is_paused() {
         text += &waits_for(seen).map(|what| format!("; waits for {what}")).unwrap_or_default();
-        text += &format!("; wake it with `adjourn a2a resume {url} {task}`");
+        let more = if reason(seen) == Some(Limit::BudgetExceeded.as_str()) { RAISE } else { "" };
+        text += &format!("; wake it with `adjourn a2a resume {url} {task}{more}`");
     }
     text
 }
@@ -62,10 +67,22 @@ fn waits_for(seen: &Seen) -> Option<String> {
     }
 }
 
+fn reason(seen: &Seen) -> Option<&str> {
+    of_pause(seen, "reason")
+}
+
+fn of_pause<'a>(seen: &'a Seen, name: &str) -> Option<&'a str> {
+    seen.pause.as_ref()?.get(name)?.as_str()
+}
+
 /// Returns why a task stands where it does: what its pause is for, or what its agent says of it, and
 /// what there is to choose from.
 fn why(seen: &Seen) -> String {
-    let reason = seen.pause.as_ref().and_then(|pause| pause.get("reason")).and_then(Value::as_str);
+    // The summary of one that lost its host names the calls whose outcome is unknown.
+    let reason = match reason(seen) {
+        Some(lost) if lost == Pause::HOST_INTERRUPTED => of_pause(seen, "summary").or(Some(lost)),
+        reason => reason,
+    };
     let words = reason.or(seen.status_words.as_deref()).unwrap_or_default();
     // An empty line sets the context of a question off, which the sign for a break does as well.
     let lines: Vec<_> = words.lines().filter(|line| !line.trim().is_empty()).collect();

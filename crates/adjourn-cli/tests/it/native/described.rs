@@ -76,3 +76,20 @@ fn an_agent_that_may_parks_until_its_quota_refills_and_a_host_wakes_it() {
     assert_eq!(provider.asked().len(), 2);
     assert_eq!(serving.terminate(), 0);
 }
+
+/// Why a run failed may pass: what it has done so far is there to go on from.
+#[test]
+fn a_run_that_failed_leaves_its_session_open_and_is_gone_on_with() {
+    let provider = Provider::start(vec![limited(7200), (OPENAI.says)("Here I am.")]);
+    let home = home(&OPENAI, &provider);
+    let told = home.told(&["run", "go", "--model", OPENAI.model, "--name", "r"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    let (_, hint) = told.talk.split_once("[it stays open; `adjourn prompt ").unwrap();
+    let id = hint.split_once(' ').unwrap().0;
+    assert_eq!(home.json(&["show", "r"])["state"], "idle");
+    let told = home.told(&["prompt", id, "go on"]);
+    assert_eq!(
+        (told.code, texts(&home, "r")),
+        (0, vec!["go".into(), "go on".into(), "Here I am.".into()])
+    );
+}
