@@ -86,7 +86,7 @@ fn whole(joining: &mut Joining, moment: &Moment, output: &Output) {
         }
         match said.role {
             // One that only thinks, asks for calls, or shows something, has no words.
-            Role::Agent if !said.aborted && !said.text().is_empty() => output.data(&said.text()),
+            Role::Agent if !said.aborted && !said.text().is_empty() => output.said(&said.text()),
             Role::Tool => tool(said, output),
             Role::Agent | Role::User | Role::Host => {}
         }

@@ -123,12 +123,21 @@ impl Output {
     /// Prints data: on a terminal nothing that others wrote moves the cursor, in a pipe it stays as it
     /// is.
     pub fn data(&self, line: &str) {
+        self.print(line, |line| painted(self.data_in_colour, line));
+    }
+
+    /// Prints data that others wrote: on a terminal it has no colour of its own either.
+    pub fn said(&self, line: &str) {
+        self.print(line, lines);
+    }
+
+    fn print(&self, line: &str, shown: impl FnOnce(&str) -> String) {
         self.clear();
         if self.is_read() {
             // The same object for every reader, but on a terminal nothing of it moves the cursor.
             let shown = match (self.json_on_terminal, self.data_on_terminal) {
                 (true, _) => escaped(line),
-                (_, true) => painted(self.data_in_colour, line),
+                (_, true) => shown(line),
                 _ => line.to_owned(),
             };
             self.wrote(writeln!(io::stdout(), "{shown}"));

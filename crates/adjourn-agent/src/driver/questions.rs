@@ -28,7 +28,8 @@ pub(crate) fn question(failure: &Failure) -> Question {
         }
         FailureKind::AuthRequired => {
             format!(
-                "Credentials are missing or not accepted: {why}. Answer when they are in place."
+                "Credentials are missing or not accepted: {why}. Answer when they are in place; a \
+                 program sees only the variables that it was started with."
             )
         }
         _ => format!("The agent cannot go on by itself: {why}. What should it do?"),

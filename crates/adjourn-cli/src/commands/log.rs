@@ -37,15 +37,20 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
             watcher = watch;
         }
     }
-    let mut lines =
-        Lines { since, tail: log.tail, kept: VecDeque::new(), joining: Joining::default() };
+    let mut lines = Lines {
+        is_transcript: log.transcript,
+        since,
+        tail: log.tail,
+        kept: VecDeque::new(),
+        joining: Joining::default(),
+    };
     loop {
         let Some(Seen { session, moments }) = watcher.page().await? else {
             return Err(Failure::no_session(id));
         };
         story.look_at(place.clock.now());
         for moment in &moments {
-            lines.take(moment, log.transcript, &mut story, output);
+            lines.take(moment, &mut story, output);
         }
         if !output.is_read() {
             return Ok(());
@@ -70,6 +75,8 @@ pub async fn run(settings: &Settings, log: &Log, output: &Output) -> Result<(), 
 
 /// What is shown of a log: all of it, or its last lines.
 struct Lines {
+    /// Whether it is what was said, and not what happened.
+    is_transcript: bool,
     since: Option<Timestamp>,
     /// How many lines are shown of what is there at first; nothing once they are shown.
     tail: Option<usize>,
@@ -80,7 +87,7 @@ struct Lines {
 
 impl Lines {
     /// Takes what happened in one moment.
-    fn take(&mut self, moment: &Moment, transcript: bool, story: &mut LogLines, output: &Output) {
+    fn take(&mut self, moment: &Moment, story: &mut LogLines, output: &Output) {
         let at = moment.event.at;
         let line = story.event(&moment.event, output);
         let entries = moment.said.iter();
@@ -92,7 +99,7 @@ impl Lines {
         if self.since.is_some_and(|since| at < since) {
             return;
         }
-        if !transcript {
+        if !self.is_transcript {
             let object = happened(moment.revision, &moment.event);
             self.add(if output.json { object.to_string() } else { line }, output);
             return;
@@ -122,7 +129,7 @@ impl Lines {
 
     fn add(&mut self, line: String, output: &Output) {
         match self.tail {
-            None => output.data(&line),
+            None => self.print_line(&line, output),
             Some(tail) => {
                 if self.kept.len() >= tail {
                     self.kept.pop_front();
@@ -135,7 +142,16 @@ impl Lines {
     /// Prints the last lines of what was there at first; what follows is printed as it comes.
     fn print(&mut self, output: &Output) {
         if self.tail.take().is_some() {
-            self.kept.drain(..).for_each(|line| output.data(&line));
+            for line in std::mem::take(&mut self.kept) {
+                self.print_line(&line, output);
+            }
+        }
+    }
+
+    fn print_line(&self, line: &str, output: &Output) {
+        match self.is_transcript {
+            true => output.said(line),
+            false => output.data(line),
         }
     }
 }

@@ -239,13 +239,18 @@ fn a_log_and_a_session_are_dimmed_where_they_explain() {
 fn what_others_wrote_moves_no_cursor_on_a_terminal_and_stays_as_it_is_in_a_pipe() {
     let home = Home::new();
     let id = home
-        .parked(r#"{"steps": [{"say": "one\n\u001b[2Jtwo\u0007"}, {"await": {"reason": "x"}}]}"#);
+        .parked(r#"{"steps": [{"say": "one\n\u001b[2Jtwo\u0007 \u001b[31mred"}, {"await": {"reason": "x"}}]}"#);
     let terminal = OnTerminal::start(home.command(&["log", &id, "--transcript"]), 80);
-    terminal.until("[2Jtwo");
+    terminal.until("[31mred");
     assert!(!terminal.raw().contains("\x1b[2J"), "{:?}", terminal.raw());
+    assert!(
+        !terminal.raw().contains("\x1b[31m"),
+        "colours are the program's: {:?}",
+        terminal.raw()
+    );
     assert!(!terminal.raw().contains('\x07'), "{:?}", terminal.raw());
     let piped = home.told(&["log", &id, "--transcript"]).data;
-    assert!(piped.contains("\x1b[2Jtwo\x07"), "{piped:?}");
+    assert!(piped.contains("\x1b[2Jtwo\x07 \x1b[31mred"), "{piped:?}");
 }
 
 #[test]

@@ -280,7 +280,7 @@ impl<'a> Following<'a> {
             self.print(said);
         }
         if let Some(message) = &seen.message {
-            self.output.data(message);
+            self.output.said(message);
         }
         // Where it comes to rest is said at the end.
         let standing = shown::standing(&self.seen, self.connection);
