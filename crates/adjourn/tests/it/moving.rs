@@ -159,6 +159,19 @@ async fn what_was_exported_is_had_again_byte_for_byte() {
     assert!(!revoked.is_first);
 }
 
+/// Exports a session, and returns the record beside a copy of the store from before that.
+async fn exported_and_before(
+    directory: &Path,
+    clock: &VirtualClock,
+) -> (SessionId, Record, Adjourn) {
+    let keys = || Keys::only(key(1));
+    let id = parked(&open(directory, "here.db", keys(), clock).await).await.id();
+    std::fs::copy(directory.join("here.db"), directory.join("copy.db")).unwrap();
+    let here = open(directory, "here.db", keys(), clock).await;
+    let record = here.session(id).export().await.unwrap().record;
+    (id, record, open(directory, "copy.db", keys(), clock).await)
+}
+
 fn is_open_here(refused: &Error, id: SessionId) -> bool {
     matches!(refused, Error::Refused(Rejected::OpenHere { session, .. }) if *session == id)
 }
@@ -167,12 +180,7 @@ fn is_open_here(refused: &Error, id: SessionId) -> bool {
 async fn a_record_is_not_taken_in_beside_the_session_that_it_was_made_of() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
     let keys = || Keys::only(key(1));
-    let id = parked(&open(directory.path(), "here.db", keys(), &clock).await).await.id();
-    // A copy from before the export.
-    std::fs::copy(directory.path().join("here.db"), directory.path().join("copy.db")).unwrap();
-    let here = open(directory.path(), "here.db", keys(), &clock).await;
-    let record = here.session(id).export().await.unwrap().record;
-    let copy = open(directory.path(), "copy.db", keys(), &clock).await;
+    let (id, record, copy) = exported_and_before(directory.path(), &clock).await;
     let refused = copy.import(record.clone()).await.unwrap_err();
     assert!(is_open_here(&refused, id), "{refused}");
     is_whole(&copy, &keys()).await;
@@ -185,11 +193,7 @@ async fn a_record_is_not_taken_in_beside_the_session_that_it_was_made_of() {
 async fn a_record_is_not_taken_in_where_its_session_has_gone_on() {
     let (directory, clock) = (tempfile::tempdir().unwrap(), VirtualClock::new());
     let keys = || Keys::only(key(1));
-    let id = parked(&open(directory.path(), "here.db", keys(), &clock).await).await.id();
-    std::fs::copy(directory.path().join("here.db"), directory.path().join("copy.db")).unwrap();
-    let here = open(directory.path(), "here.db", keys(), &clock).await;
-    let record = here.session(id).export().await.unwrap().record;
-    let copy = open(directory.path(), "copy.db", keys(), &clock).await;
+    let (id, record, copy) = exported_and_before(directory.path(), &clock).await;
     copy.session(id).resume().await.unwrap();
     for (suspends, closes) in [(0, false), (40, false), (0, true)] {
         // More than a session remembers.
