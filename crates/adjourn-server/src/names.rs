@@ -135,7 +135,7 @@ impl Names {
         let named = request.uri().authority().map(Authority::as_str);
         let mut headed = request.headers().get_all(header::HOST).iter();
         let (first, second) = (headed.next(), headed.next());
-        // One that is no text is for nobody.
+        // A host that is no text is none of ours.
         let headed = first.map(|host| host.to_str().unwrap_or_default());
         // Two headers are one for each of two readers, and so are a header and a request line that
         // differ.

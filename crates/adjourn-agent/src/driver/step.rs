@@ -291,7 +291,7 @@ impl Stepping {
         }
         let reason = match &answer.end {
             Ok(reason) => Some(reason.as_str()),
-            // Whoever adds up what is told of model calls must come to what was counted.
+            // A program that adds up what is told of model calls must come to what was counted.
             Err(_) => (usage != ModelUsage::default()).then_some(FAILED),
         };
         if let Some(reason) = reason {

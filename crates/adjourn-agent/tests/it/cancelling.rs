@@ -153,17 +153,22 @@ fn works() -> FunctionTool {
     })
 }
 
-/// Cancels a run with one call of `work` after ten seconds; returns its events, and how long it took.
-async fn cancelled_at_work(guardrails: AgentGuardrails) -> (Vec<AgentEvent>, Duration) {
-    let model = model(json!([{ "calls": [{ "tool": "work" }] }]));
-    let agent = agent(&model).guardrails(guardrails).tool(works()).build().unwrap();
+/// Returns a request that is set after ten seconds.
+fn in_ten_seconds() -> CancellationRequest {
     let cancel = CancellationRequest::default();
     let request = cancel.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(10)).await;
         request.set();
     });
-    let begun = Instant::now();
+    cancel
+}
+
+/// Cancels a run with one call of `work` after ten seconds; returns its events, and how long it took.
+async fn cancelled_at_work(guardrails: AgentGuardrails) -> (Vec<AgentEvent>, Duration) {
+    let model = model(json!([{ "calls": [{ "tool": "work" }] }]));
+    let agent = agent(&model).guardrails(guardrails).tool(works()).build().unwrap();
+    let (cancel, begun) = (in_ten_seconds(), Instant::now());
     (events(agent.run("Work.").cancellation(cancel)).await, begun.elapsed())
 }
 
@@ -249,13 +254,7 @@ async fn a_wait_for_a_permission_a_retry_or_a_source_ends_with_a_cancel() {
         let agent = agent(&model).client(Arc::new(Slow)).tool(ran.tool("write"));
         let agent = agent.tool(ran.tool("look").asks_permission());
         let agent = if has_source { agent.tool_source(Arc::new(Slow)) } else { agent };
-        let cancel = CancellationRequest::default();
-        let request = cancel.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(10)).await;
-            request.set();
-        });
-        let begun = Instant::now();
+        let (cancel, begun) = (in_ten_seconds(), Instant::now());
         let run = events(agent.build().unwrap().run("Go.").cancellation(cancel)).await;
         assert_eq!(begun.elapsed(), Duration::from_secs(10), "{run:?}");
         assert_eq!(tags(&run).last(), Some(&"run_cancelled"), "{run:?}");

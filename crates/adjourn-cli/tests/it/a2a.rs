@@ -12,6 +12,7 @@ mod killing;
 mod pushing;
 mod sdk;
 mod typed;
+mod unanswered;
 
 use adjourn_testkit::http::{self, Answer, Connection, Events};
 use serde_json::{Value, json};
