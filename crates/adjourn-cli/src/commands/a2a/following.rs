@@ -249,7 +249,7 @@ impl<'a> Following<'a> {
             }
         }
         let (mut moved, mut new) = (false, Vec::new());
-        let stood = shown::standing(&self.seen, self.connection);
+        let stood = shown::standing(&self.seen, &self.connection.url);
         if self.says_again(seen) {
             // The proposal's frame says less of a pause than the event before it has said.
         } else if seen.state.is_some() {
@@ -283,7 +283,7 @@ impl<'a> Following<'a> {
             self.output.said(message);
         }
         // Where it comes to rest is said at the end.
-        let standing = shown::standing(&self.seen, self.connection);
+        let standing = shown::standing(&self.seen, &self.connection.url);
         if moved && standing != stood && !self.is_done() {
             self.end_line();
             let leave = if seen.is_paused() { "; Ctrl-C leaves it" } else { "" };
@@ -358,7 +358,7 @@ impl<'a> Following<'a> {
         }
         let state = self.seen.state.as_deref().unwrap_or("unknown");
         if self.seen.is_asking() || state == "completed" {
-            let standing = shown::standing(&self.seen, self.connection);
+            let standing = shown::standing(&self.seen, &self.connection.url);
             self.output.talk(&format!("[{standing}]"));
             return Ok(());
         }

@@ -7,7 +7,6 @@ use adjourn::core::session::Pause;
 use adjourn_a2a::client::Seen;
 use serde_json::Value;
 
-use super::connection::Connection;
 use crate::durations::span;
 use crate::terminal::{Look, Output, marking_breaks, one_line, shorten};
 
@@ -30,9 +29,9 @@ pub fn line(seen: &Seen) -> String {
 }
 
 /// Says in a few words where a task stands, why, and what a person can do about it.
-pub fn standing(seen: &Seen, connection: &Connection) -> String {
+pub fn standing(seen: &Seen, url: &str) -> String {
     let state = seen.state.as_deref().unwrap_or("unknown");
-    let (why, url) = (why(seen), &connection.url);
+    let why = why(seen);
     let task = seen.task.as_deref().unwrap_or("TASK");
     let mut text = one_line(state);
     if !why.is_empty() {
@@ -117,5 +116,38 @@ pub fn tell(seen: &Seen, output: &Output) {
         let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
         let label = output.word(Look::Dim, &format!("{label:<WIDTH$}"));
         output.data(&format!("  {label} {}", one_line(&value)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Returns how a task that is paused by a client stands.
+    fn paused(reason: &str, summary: &str) -> String {
+        let pause = json!({ "state": "paused-by-client", "reason": reason, "summary": summary });
+        let task = json!({ "id": "t", "status": { "state": "working" },
+                           "metadata": { "harn": { "pause": pause } } });
+        standing(&Seen::read(&task), "http://h")
+    }
+
+    #[test]
+    fn what_a_person_has_to_know_of_a_pause_is_in_its_line() {
+        assert_eq!(
+            paused("review", "paused by boss"),
+            "paused-by-client: review; wake it with `adjourn a2a resume http://h t`"
+        );
+        assert_eq!(
+            paused("budget_exceeded", "paused by budget"),
+            "paused-by-client: budget_exceeded; \
+             wake it with `adjourn a2a resume http://h t --add-budget AMOUNTS`"
+        );
+        assert_eq!(
+            paused("host_interrupted", "host_interrupted; outcome unknown: deploy"),
+            "paused-by-client: host_interrupted; outcome unknown: deploy; \
+             wake it with `adjourn a2a resume http://h t`"
+        );
     }
 }
